@@ -1,0 +1,1 @@
+//! The portable backend of the Regatta worker fleet.

@@ -1,0 +1,5 @@
+//! The arbitrage bot that runs on the Regatta worker fleet.
+pub mod cycles;
+pub mod market;
+pub mod solver;
+pub mod source;

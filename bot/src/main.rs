@@ -1,0 +1,2 @@
+//! The `regatta` binary.
+fn main() {}

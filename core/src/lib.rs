@@ -1,0 +1,3 @@
+//! The decisions of the Regatta worker fleet.
+#![no_std]
+pub mod time;

@@ -1,0 +1,1 @@
+//! Scenarios across the crates.

@@ -1,0 +1,2 @@
+//! The `cargo xtask` verbs.
+fn main() {}

@@ -1,3 +1,7 @@
 //! The decisions of the Regatta worker fleet.
-#![no_std]
+#![cfg_attr(not(test), no_std)]
+pub mod fsm;
+pub mod guard;
+pub mod port;
+pub mod role;
 pub mod time;

@@ -2,6 +2,12 @@
 #![cfg_attr(not(test), no_std)]
 pub mod fsm;
 pub mod guard;
+pub mod host;
+pub mod lane;
+mod past;
 pub mod port;
+pub mod posture;
 pub mod role;
+pub mod seat;
 pub mod time;
+pub mod unit;

@@ -16,8 +16,8 @@
 //! threads is assumed.
 //!
 //! # Invariants
-//! - Conservation: each unit is a row in exactly one list; per lane `submitted = in flight + waiting
-//!   + resolved` after every call ([`Host::audit`] recounts it from the rows).
+//! - Conservation: each unit is a row in exactly one list, and after every call each lane has
+//!   `submitted = in flight + waiting + resolved` ([`Host::audit`] recounts it from the rows).
 //! - The guard is never kept. Each decision uses the one that came with the call.
 //! - The backstop is armed exactly while a waiting unit has an idle seat that could take it: after
 //!   `poll_grant` has returned nothing, only the guard can be what holds such a unit.

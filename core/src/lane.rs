@@ -256,7 +256,8 @@ pub(crate) struct Lane {
     pub(crate) rows: u32,
     pub(crate) queue_cap: u32,
     pub(crate) keys: u8,
-    pub(crate) slots: Option<u16>,
+    /// Units that may be with a seat at once; the number of its seats unless configured.
+    pub(crate) slots: u16,
     /// Seats that serve the role, living or dead.
     pub(crate) seats: u64,
     /// The seat where each key is at home, or [`NO_HOME`]; empty unless the lane is keyed.
@@ -297,14 +298,12 @@ impl Lane {
         guard: &Guard,
     ) -> Result<(), HoldReason> {
         role_hold(role, self.cordon, guard)?;
-        // Without slots of its own, a role has as many as seats that serve it.
-        let slots = self.slots.unwrap_or(self.seats.count_ones() as u16);
-        if load.running >= slots {
+        if load.running >= self.slots {
             return Err(HoldReason::Slots);
         }
         if self.cordon == CordonClass::SimFloor
             && guard.posture.cordoned
-            && load.running >= sim_cap(slots, guard.posture.sim_floor)
+            && load.running >= sim_cap(self.slots, guard.posture.sim_floor)
         {
             return Err(HoldReason::SimFloor);
         }

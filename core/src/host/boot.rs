@@ -305,7 +305,9 @@ fn lane(config: &HostConfig<'_>, role: RoleId, lane: &LaneConfig) -> Result<Lane
         rows: lane.rows,
         queue_cap: lane.queue,
         keys: lane.keys,
-        slots: lane.slots,
+        slots: lane
+            .slots
+            .unwrap_or(u16::try_from(serving().count()).unwrap_or(u16::MAX)),
         seats: serving().map(|(_, index)| SeatId::new(index).bit()).sum(),
         homes,
         free: List::EMPTY,

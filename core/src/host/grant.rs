@@ -67,10 +67,10 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
         if candidates == 0 || lane.may_start(role, self.load(role), guard).is_err() {
             return None;
         }
-        let seat = SeatId::new(first_from(candidates, lane.cursor));
+        let seat = first_from(candidates, lane.cursor);
         let lane = &mut self.lanes[role.index()];
         let index = if lane.keyed {
-            lane.cursor = (seat.index() as u8 + 1) % 64;
+            lane.cursor = (seat.raw() + 1) % 64;
             let queue = &mut self.seats[seat.index()].queue;
             let index = self.units.pop_front(queue)?;
             if queue.is_empty() {
@@ -207,13 +207,13 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
     pub(super) fn note_phase(&mut self, seat: SeatId) {
         let bit = seat.bit();
         let phase = self.seats[seat.index()].phase();
-        let set = |mask: u64, on: bool| if on { mask | bit } else { mask & !bit };
-        self.idle = set(
+        let with = |mask: u64, member: bool| if member { mask | bit } else { mask & !bit };
+        self.idle = with(
             self.idle,
             phase == SlotPhase::Idle && self.parked & bit == 0,
         );
-        self.pinned = set(self.pinned, phase == SlotPhase::Pinned);
-        self.dead = set(self.dead, phase == SlotPhase::Dead);
+        self.pinned = with(self.pinned, phase == SlotPhase::Pinned);
+        self.dead = with(self.dead, phase == SlotPhase::Dead);
     }
 
     /// Brings the set of waiting lanes in line with `role`.
@@ -226,9 +226,9 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
     }
 }
 
-/// The first member of `mask` at or after `from`, going round.
-fn first_from(mask: u64, from: u8) -> u8 {
-    let from = u32::from(from) % 64;
-    let ahead = mask.rotate_right(from).trailing_zeros();
-    ((ahead + from) % 64) as u8
+/// The first member of `mask` at or after `from`, going round. The mask must not be empty.
+fn first_from(mask: u64, from: u8) -> SeatId {
+    let ahead = mask.rotate_right(u32::from(from)).trailing_zeros();
+    let index = (ahead + u32::from(from)) % u64::BITS;
+    SeatId::new(u8::try_from(index).unwrap_or(0))
 }

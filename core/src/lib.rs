@@ -1,5 +1,5 @@
 //! The decisions of the Regatta worker fleet.
-#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(any(test, loom)), no_std)]
 pub mod fsm;
 pub mod guard;
 pub mod host;
@@ -11,3 +11,4 @@ pub mod role;
 pub mod seat;
 pub mod time;
 pub mod unit;
+pub mod wake;

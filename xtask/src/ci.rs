@@ -195,7 +195,8 @@ fn run_steps(steps: &[Step], out: &mut dyn Write, execute: &mut Execute<'_>) -> 
     let total = ("total", table.iter().map(|(_, took, _)| *took).sum(), "");
     writeln!(out)?;
     for (name, took, verdict) in table.into_iter().chain([total]) {
-        writeln!(out, "{name:<11} {:>7.1} s  {verdict}", took.as_secs_f64())?;
+        let line = format!("{name:<11} {:>7.1} s  {verdict}", took.as_secs_f64());
+        writeln!(out, "{}", line.trim_end())?;
     }
     for line in kept {
         writeln!(out, "{line}")?;

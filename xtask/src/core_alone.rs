@@ -231,6 +231,7 @@ mod tests {
             features,
         };
         assert_eq!(Linked::parse(line), Some(expected));
+        assert_eq!(Linked::parse("hash32 v0.3.1|").unwrap().features, [""; 0]);
         assert_eq!(Linked::parse("nonsense"), None);
     }
 }

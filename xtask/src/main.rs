@@ -142,6 +142,7 @@ mod tests {
         for (words, named) in [
             (&["tidi"][..], "`tidi`"),
             (&["tidy", "--lits"], "`--lits`"),
+            (&["tidy", "--li"], "`--li`"),
             (&["tidy", "stray"], "`stray`"),
             (&["ci", "--from"], "STEP"),
             (&["ci", "--from", "nowhere"], "`nowhere`"),

@@ -96,30 +96,26 @@ fn unlisted_doubles(packages: &[Package], listed: &[(&str, &str)]) -> Vec<String
             )
         })
         .collect();
-    let stale = listed
-        .iter()
-        .filter(|(entry, _)| !versions.contains_key(entry));
-    findings
-        .extend(stale.map(|(entry, _)| {
-            format!("{entry} is listed as doubled and is not: delete the entry")
-        }));
+    for (entry, _) in listed {
+        if !versions.contains_key(entry) {
+            findings.push(format!(
+                "{entry} is listed as doubled and is not: delete the entry"
+            ));
+        }
+    }
     findings
 }
 
-/// The part of a version that cargo does not unify across: up to the first non-zero number.
+/// The part of a version within which cargo unifies: up to the first number that is not zero, and all
+/// of a pre-release.
 fn compatible_range(version: &str) -> String {
-    let (numbers, pre_release) = match version
+    let version = version
         .split_once('+')
-        .map_or(version, |(v, _)| v)
-        .split_once('-')
-    {
-        Some((numbers, pre_release)) => (numbers, Some(pre_release)),
-        None => (version, None),
-    };
-    if pre_release.is_some() {
+        .map_or(version, |(version, _build)| version);
+    if version.contains('-') {
         return version.to_owned();
     }
-    let parts: Vec<&str> = numbers.split('.').collect();
+    let parts: Vec<&str> = version.split('.').collect();
     let first = parts
         .iter()
         .position(|part| *part != "0")

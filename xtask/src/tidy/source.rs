@@ -150,7 +150,6 @@ struct Scanner<'a> {
 impl Scanner<'_> {
     fn run(&mut self) {
         while let Some(c) = self.rest.chars().next() {
-            let after_word = self.code.chars().next_back().is_some_and(in_word);
             if self.rest.starts_with("//") {
                 let end = self.rest.find('\n').unwrap_or(self.rest.len());
                 self.take(end, To::Comment);
@@ -158,9 +157,7 @@ impl Scanner<'_> {
                 self.take(block_comment(self.rest), To::Comment);
             } else if c == '"' {
                 self.literal(1, string(&self.rest[1..]), 1);
-            } else if let Some((prefix, inner, suffix)) =
-                (!after_word).then(|| raw_string(self.rest)).flatten()
-            {
+            } else if let Some((prefix, inner, suffix)) = raw_string(self.rest) {
                 self.literal(prefix, inner, suffix);
             } else if let Some(inner) = character(self.rest) {
                 self.literal(1, inner, 1);
@@ -228,7 +225,8 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// If `text` begins with a raw string: the lengths of its opening, content and closing.
+/// If `text` begins with a raw string (no identifier may touch a quote, so these letters are no
+/// identifier's end): the lengths of its opening, content and closing.
 fn raw_string(text: &str) -> Option<(usize, usize, usize)> {
     let letters = ["r", "br", "cr"].into_iter().find(|prefix| {
         let rest = text

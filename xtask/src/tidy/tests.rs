@@ -17,6 +17,7 @@ static EXAMPLES: &[Example] = &[
         bad: &[
             &[("a.rs", "use std::fs;\n")],
             &[("a.rs", "")],
+            &[("a.rs", "// A.\n")],
             &[("a.rs", "\n//! Late.\n")],
         ],
         good: &[&[("a.rs", "//! A.\n")], &[("a.md", "A.\n")]],
@@ -68,7 +69,7 @@ static EXAMPLES: &[Example] = &[
         ],
         good: &[&[(
             "a.rs",
-            "#[expect(unused, reason = \"x\")]\nfn f() { g.expect(\"x\"); }\n#[allow(\n    a,\n    reason = \"b\"\n)]\nfn h() {}\n",
+            "#[expect(unused, reason = \"x\")]\n#[x(allow = 1)]\nfn f() { g.expect(\"x\"); }\n#[allow(\n    a,\n    reason = \"b\"\n)]\nfn h() {}\n",
         )]],
     },
     Example {
@@ -93,7 +94,7 @@ static EXAMPLES: &[Example] = &[
         ],
         good: &[&[(
             "a.rs",
-            "/// ```no_run\n/// ignore();\n/// ```\n#[arg(ignore_case)]\nfn ignore() {}\n",
+            "/// ```no_run\n/// ignore();\n/// ```\n#[arg(ignore_case)]\n#[field(ignore)]\nfn ignore() {}\n",
         )]],
     },
     Example {
@@ -192,7 +193,7 @@ static EXAMPLES: &[Example] = &[
         bad: &[
             &[("docs/a.md", "[b](b.md)\n")],
             &[("docs/a.md", "[b](../../b.md)\n"), ("b.md", "")],
-            &[("docs/a.md", "[b](/b.md)\n"), ("b.md", "")],
+            &[("a.md", "[b](/b.md)\n"), ("b.md", "")],
             &[("a.md", "# A\n\n[b](#c)\n")],
             &[("a.md", "[b](b.md#c)\n"), ("b.md", "# B\n")],
             &[("a.md", "See [b].\n\n[b]: b.md\n")],
@@ -201,11 +202,11 @@ static EXAMPLES: &[Example] = &[
         good: &[&[
             (
                 "docs/a.md",
-                "# A `b`: c?\n\n[b](../b.md), [c](.) [a](#a-b-c) [w](https://x.org/y) [m](mailto:a@x.org)\n",
+                "# A-z `b`: c?\n\n[b](../b.md), [c](.) [a](#a-z-b-c) [w](https://x.org/y) [m](mailto:a@x.org)\n",
             ),
             (
                 "b.md",
-                "[A](docs/a.md#a-b-c) `[no](link)`\n```\n[no](link)\n# no heading\n```\n[d](docs/)\n",
+                "[A](docs/a.md#a-z-b-c) `[no](link)`\n```\n[no](link)\n# no heading\n```\n[d](docs/)\n",
             ),
         ]],
     },

@@ -1,7 +1,13 @@
 //! The decisions of the Regatta worker fleet.
 #![cfg_attr(not(test), no_std)]
+pub mod budget;
+pub mod dispatch;
 pub mod fsm;
 pub mod guard;
+pub mod outcome;
+pub mod plan;
 pub mod port;
+pub mod posture;
 pub mod role;
+pub mod text;
 pub mod time;

@@ -23,15 +23,13 @@ use crate::budget::{
     pinned_floor,
 };
 use crate::guard::Permits;
-use crate::role::{MAX_ROLES, RoleId, RoleMask, RoleTable, RoleTableError, SeatKind, ShareRule};
+use crate::role::{RoleId, RoleMask, RoleTable, RoleTableError, SeatKind, ShareRule};
+use crate::seat::{MAX_SEATS, SeatSpec};
 use heapless::Vec;
 use thiserror::Error;
 
 /// The fewest whole cores that can host a fleet: one for the cycle thread, one for all else.
 pub const HOST_FLOOR: u16 = 2;
-
-/// The most seats of a fleet.
-pub const MAX_SEATS: usize = 64;
 
 /// The most permits of either kind; what the guard's word holds, and far above [`MAX_SEATS`].
 const MAX_PERMITS: u32 = 0x7fff;
@@ -179,18 +177,6 @@ impl BootRefused {
             Self::TooManySeats { .. } => "TooManySeats",
         }
     }
-}
-
-/// One seat of the layout.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct SeatSpec {
-    /// What kind of seat it is.
-    pub kind: SeatKind,
-    /// The roles it may be leased for.
-    pub roles: RoleMask,
-    /// The key of a keyed pin, counted from 0 within its role; 0 on every other seat.
-    pub key: u8,
 }
 
 /// What a plan is made from.
@@ -460,11 +446,6 @@ fn permits(table: &RoleTable, binding: Binding, budget: &Budget, cores: u16) -> 
         below_floor,
     }
 }
-
-const _: () = assert!(
-    MAX_ROLES <= 16 && MAX_SEATS <= 256,
-    "a key counts seats in a byte"
-);
 
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,8 @@
 //! - A value out of range is refused with key, text and range; none is clamped.
 
 use super::{MilliCpu, Origin};
-use crate::plan::MAX_SEATS;
 use crate::role::{MAX_CONSUMERS, MAX_ROLES, RoleId, RoleTable, SeatKind, ShareRule};
+use crate::seat::MAX_SEATS;
 use crate::text::{Excerpt, whole_number};
 use core::fmt;
 use core::ops::RangeInclusive;

@@ -46,7 +46,9 @@ fn wait_for(shared: &Shared, units: u32) {
         if seen == units {
             return;
         }
-        shared.word.wait(&shared.token, None, || shared.work.load(Ordering::Relaxed) != seen);
+        shared.word.wait(&shared.token, None, || {
+            shared.work.load(Ordering::Relaxed) != seen
+        });
     }
 }
 

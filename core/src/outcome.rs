@@ -110,6 +110,7 @@ pub enum FuseTrip {
 
 /// Sixty-four items of a fuse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FuseRow {
     /// The cycle that the sets are of. A row of an earlier cycle is an empty one, which makes opening
     /// free.
@@ -151,6 +152,7 @@ impl Tally {
 /// The set fuse over rows that the caller supplies, one for each 64 items; see the
 /// [module documentation](self).
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Fuse<S> {
     rows: S,
     cycle: u64,

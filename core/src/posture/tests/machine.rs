@@ -64,6 +64,16 @@ fn two_events_cordon_within_the_window_and_not_a_step_outside() {
 }
 
 #[test]
+fn an_event_read_at_the_baselines_own_moment_leaves_the_window_with_that_moment() {
+    for (second, enters) in [(999, true), (1_000, false)] {
+        let mut m = machine();
+        m.sample(sample(0, 0, 0));
+        m.sample(sample(0, 1, 0));
+        assert_eq!(m.sample(sample(second, 2, 0)).is_some(), enters, "{second}");
+    }
+}
+
+#[test]
 fn duty_must_exceed_the_percentage() {
     // 2 % of 5 s on one CPU are 100 ms.
     for (width, throttled_us, enters) in [

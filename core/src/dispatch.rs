@@ -15,7 +15,7 @@ pub struct StallRule {
     pub floor: u64,
     /// How long without a completion.
     pub window: Duration,
-    /// The longest planned time between two looks while armed.
+    /// The longest planned time between two looks while armed; not zero, which would credit nothing.
     pub interval: Duration,
 }
 
@@ -84,6 +84,7 @@ impl PipeProgress {
 /// - A look credits at most twice the planned interval, so a process that was stopped, or a machine
 ///   that was, has not stalled.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StallWatch {
     rule: StallRule,
     completed: u64,
@@ -91,6 +92,7 @@ pub struct StallWatch {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 struct Armed {
     looked: Instant,
     credited: Duration,
@@ -162,6 +164,7 @@ pub enum Offered<T> {
 /// A cell for a reader that only wants the newest value: offering never waits, taking yields each value
 /// at most once, and never an older one after a newer one.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LatestWins<T> {
     newest: Option<u64>,
     held: Option<T>,

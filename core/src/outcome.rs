@@ -110,6 +110,7 @@ pub enum FuseTrip {
 
 /// Sixty-four items of a fuse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FuseRow {
     /// The cycle that the sets are of. A row of an earlier cycle is an empty one, which makes opening
     /// free.
@@ -151,6 +152,7 @@ impl Tally {
 /// The set fuse over rows that the caller supplies, one for each 64 items; see the
 /// [module documentation](self).
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Fuse<S> {
     rows: S,
     cycle: u64,
@@ -272,10 +274,8 @@ impl<S: AsRef<[FuseRow]> + AsMut<[FuseRow]>> Fuse<S> {
     /// Those items of word `word` that are owed an outcome.
     #[must_use]
     pub fn owed(&self, word: usize) -> u64 {
-        match self.rows.as_ref().get(word) {
-            Some(row) if row.cycle == self.cycle => row.owed,
-            _ => 0,
-        }
+        // Rows of earlier cycles owe nothing, since no cycle ends while any does.
+        self.rows.as_ref().get(word).map_or(0, |row| row.owed)
     }
 
     /// Ends the cycle, in which every expected item must have its outcome.

@@ -15,18 +15,20 @@
 //! - The binding and the seats never change after boot; permits, shares and the mark do.
 
 mod census;
+mod refusal;
 
 pub use census::{CensusRow, FleetProfile, LaneBinding, Sizing, ThreadPrefix};
+pub use refusal::{BootRefused, ProfileError, TierRefused};
 
 use crate::budget::{
-    Budget, Confidence, MilliCpu, Origin, Overrides, Overrun, Quota, Setting, SettingKey,
-    pinned_floor,
+    Budget, Confidence, Consumer, MilliCpu, Origin, Override, Overrides, Quota, Setting,
+    SettingKey, pinned_floor,
 };
 use crate::guard::Permits;
-use crate::role::{RoleId, RoleMask, RoleTable, RoleTableError, SeatKind, ShareRule};
+use crate::role::{RoleId, RoleMask, RoleTable, SeatKind, ShareRule};
 use crate::seat::{MAX_SEATS, SeatSpec};
+use crate::text::Excerpt;
 use heapless::Vec;
-use thiserror::Error;
 
 /// The fewest whole cores that can host a fleet: one for the cycle thread, one for all else.
 pub const HOST_FLOOR: u16 = 2;
@@ -60,6 +62,14 @@ impl Profile {
             Self::Serial => "serial",
         }
     }
+
+    /// The profile with this name.
+    pub fn parse(text: &str) -> Result<Self, ProfileError> {
+        let named = Self::ALL.into_iter().find(|profile| profile.name() == text);
+        named.ok_or_else(|| ProfileError {
+            text: Excerpt::of(text),
+        })
+    }
 }
 
 /// The adapter that maps lanes to threads.
@@ -89,94 +99,6 @@ impl Binding {
 pub struct Bindings {
     /// Whether it offers the pinned one.
     pub pinned: bool,
-}
-
-/// Why a plan is not on the tier above its own, or stands where that tier does not fit.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum TierRefused {
-    /// The pinned tier's shares need more.
-    #[error(
-        "the pinned tier needs {floor} whole cores and there are {cores}; --quota {floor}000 allocates them"
-    )]
-    QuotaTooSmallForPinnedRoles {
-        /// The least whole cores of the pinned tier.
-        floor: u16,
-        /// The whole cores there are.
-        cores: u16,
-    },
-    /// A limit could not be read, so the quota may be smaller than what was seen.
-    #[error(
-        "the quota is not known; --quota MILLI states it, --profile pinned goes by what was seen"
-    )]
-    QuotaUnknown,
-    /// The backend has no pinned binding.
-    #[error("this backend has no pinned binding")]
-    PinnedUnavailable,
-}
-
-impl TierRefused {
-    /// The name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::QuotaTooSmallForPinnedRoles { .. } => "QuotaTooSmallForPinnedRoles",
-            Self::QuotaUnknown => "QuotaUnknown",
-            Self::PinnedUnavailable => "PinnedUnavailable",
-        }
-    }
-}
-
-/// Why no fleet boots.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a refusal is built once, at boot, and without an allocator it holds the budget itself"
-)]
-pub enum BootRefused {
-    /// The role table cannot be used.
-    #[error("the role table cannot be used: {0}")]
-    Table(#[from] RoleTableError),
-    /// No tier fits.
-    #[error(
-        "the quota is {quota} cores and a fleet needs {floor} whole ones; raise the limit, or pass \
-         --quota {floor}000 to allocate as if it had them"
-    )]
-    BelowHostFloor {
-        /// The allocation.
-        quota: MilliCpu,
-        /// The least whole cores.
-        floor: u16,
-    },
-    /// The forced binding is not offered.
-    #[error(
-        "profile pinned is forced and this backend has no pinned binding; use --profile auto or serial"
-    )]
-    BindingUnavailable,
-    /// The shares do not fit.
-    #[error(transparent)]
-    Overrun(#[from] Overrun),
-    /// More seats than a fleet can have.
-    #[error("{seats} seats and a fleet has at most {MAX_SEATS}: lower the pins or the slots")]
-    TooManySeats {
-        /// How many were asked for.
-        seats: u32,
-    },
-}
-
-impl BootRefused {
-    /// The name in JSON.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Table(_) => "RoleTable",
-            Self::BelowHostFloor { .. } => "BelowHostFloor",
-            Self::BindingUnavailable => "BindingUnavailable",
-            Self::Overrun(_) => "Overrun",
-            Self::TooManySeats { .. } => "TooManySeats",
-        }
-    }
 }
 
 /// What a plan is made from.
@@ -338,17 +260,21 @@ impl FleetPlan {
         u16::try_from(serving.count()).unwrap_or(u16::MAX)
     }
 
+    /// What the operator set, with its key.
+    pub fn overridden(&self) -> impl Iterator<Item = (Setting, SettingKey, Override<u32>)> + '_ {
+        self.overrides.iter(&self.table)
+    }
+
     /// What the operator set that has no say in this plan, such as the pins of a fleet that has none.
     pub fn idle_overrides(&self) -> impl Iterator<Item = SettingKey> + '_ {
         let serial = self.binding == Binding::Serial;
-        self.overrides
-            .iter(&self.table)
+        self.overridden()
             .filter(move |(setting, ..)| {
                 serial
                     && match setting {
                         Setting::Quota => false,
                         Setting::Cores(consumer) => {
-                            matches!(consumer, crate::budget::Consumer::Role(_))
+                            matches!(consumer, Consumer::Role(_))
                         }
                         Setting::Pins(_) | Setting::Slots(_) => true,
                     }

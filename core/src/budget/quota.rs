@@ -227,6 +227,21 @@ impl Quota {
         }
     }
 
+    /// A source that was read whole and has no limit, for `reason`. It is no quota by itself: something
+    /// else must bound.
+    #[must_use]
+    pub const fn unlimited(reason: Reason) -> Self {
+        Self {
+            bound: None,
+            evidence: Evidence {
+                bounded_by: BoundedBy::Nothing,
+                level: None,
+                confidence: Confidence::Exact,
+                reason,
+            },
+        }
+    }
+
     /// A source that could not say, for `reason`.
     #[must_use]
     pub const fn unknown(reason: Reason) -> Self {

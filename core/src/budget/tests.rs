@@ -84,6 +84,10 @@ fn two_sources_give_the_tighter_bound_and_the_weaker_confidence() {
     assert_eq!(both.evidence.reason, Reason::OutsideNamespace);
     assert_eq!(cgroup(2000).and(mask), cgroup(2000));
 
+    let free = Quota::unlimited(Reason::NoLimit);
+    assert_eq!((free.and(mask), mask.and(free)), (mask, mask));
+    assert_eq!(free.known(), None, "no limit is no number");
+
     let blind = Quota::unknown(Reason::NotMounted);
     for quota in [blind.and(mask), mask.and(blind)] {
         assert_eq!(quota.bound, mask.bound, "the mask still bounds");
@@ -287,6 +291,9 @@ fn an_override_stands_as_given_and_the_rest_follows() {
         (0, 9)
     );
     assert_eq!(budget.sum(), 8);
+    let fixed = Budget::pinned(T, 8, &overridden(&[("solver_cores", "1")]));
+    assert_eq!(fixed.named("solver").unwrap().peak_cores, 1);
+    assert_eq!(fixed.sum(), 6, "what an override leaves stays free");
 }
 
 #[test]

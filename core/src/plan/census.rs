@@ -107,6 +107,14 @@ impl FleetPlan {
         }
     }
 
+    /// How many threads the plan puts on the machine.
+    #[must_use]
+    pub fn threads(&self) -> u16 {
+        let census = self.census();
+        let own = census.iter().filter(|row| row.threads.is_some());
+        own.fold(0, |sum: u16, row| sum.saturating_add(row.count))
+    }
+
     /// What the plan puts on the machine: the seats that roles share, the roles, other consumers.
     #[must_use]
     pub fn census(&self) -> Vec<CensusRow, MAX_CENSUS> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::budget::{BoundedBy, Reason};
-use crate::role::{FLEET_ROLES, WorkerRole};
+use crate::role::{FLEET_ROLES, RoleTableError, WorkerRole};
 use std::string::{String, ToString};
 use std::vec::Vec;
 
@@ -231,6 +231,7 @@ fn what_an_operator_set_in_vain_is_named() {
     ];
     let idle = |milli| -> Vec<String> {
         let plan = plan_with(exact(milli), Profile::Auto, BOTH, &set).unwrap();
+        assert_eq!(plan.overridden().count(), set.len());
         plan.idle_overrides().map(|key| key.to_string()).collect()
     };
     assert_eq!(idle(8000), Vec::<String>::new());
@@ -334,6 +335,43 @@ fn a_serial_fleet_has_one_permit_at_any_size() {
 }
 
 #[test]
+fn the_longest_names_leave_room_for_the_index() {
+    let mut roles = T.roles.to_vec();
+    roles[0].short = "1234567";
+    let mut consumers = T.consumers.to_vec();
+    consumers[1].name = "asynchronous_input";
+    let table = RoleTable {
+        roles: roles.leak(),
+        consumers: consumers.leak(),
+        ..FLEET_ROLES
+    };
+    let plan = FleetPlan::derive(&PlanInput {
+        table: &table,
+        quota: exact(8000),
+        profile: Profile::Auto,
+        overrides: &Overrides::none(),
+        bindings: BOTH,
+    });
+    let census = plan.unwrap().census();
+    let prefixes: Vec<&str> = census.iter().filter_map(|r| r.threads.as_deref()).collect();
+    assert_eq!(
+        prefixes,
+        ["work-pool-", "work-1234567-", "work-merge-", "asynchronou-"]
+    );
+}
+
+#[test]
+fn a_profile_is_read_by_its_name_and_by_nothing_else() {
+    for profile in Profile::ALL {
+        assert_eq!(Profile::parse(profile.name()), Ok(profile));
+    }
+    for bad in ["", "Auto", "auto ", "fleet"] {
+        let error = Profile::parse(bad).unwrap_err().to_string();
+        assert!(error.contains("takes auto, pinned or serial"), "{error}");
+    }
+}
+
+#[test]
 fn refusals_tell_the_operator_what_to_do() {
     let below = plan(exact(1250), Profile::Auto).unwrap_err().to_string();
     assert!(
@@ -375,7 +413,7 @@ fn the_census_counts_every_thread_of_the_plan_under_a_name_that_fits() {
             .filter(|r| r.threads.is_some())
             .map(|r| r.count)
             .sum();
-        assert_eq!(own, threads);
+        assert_eq!((own, plan.threads()), (threads, threads));
         let mut names: Vec<String> = Vec::new();
         for row in &census {
             assert_eq!(

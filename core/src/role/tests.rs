@@ -113,6 +113,7 @@ fn a_table_is_refused_for_the_fault_it_has() {
     for (table, want) in cases {
         assert_eq!(table.check(), Err(want), "{table:?}");
     }
+    assert_eq!(beside(vec![named("xy"), named("x")]).check(), Ok(()));
     assert_eq!(
         table(&[POOLED, PINNED], &[Pooled(R0), Pinned(R1), Claim(R1)]).check(),
         Ok(())

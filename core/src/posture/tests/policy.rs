@@ -89,6 +89,26 @@ fn the_values_at_the_ends_of_each_range_are_taken_and_those_beyond_are_not() {
 }
 
 #[test]
+fn a_percentage_is_read_to_the_thousandth() {
+    let cases = [
+        ("2", 2_000),
+        ("0.5", 500),
+        ("0.05", 50),
+        ("0.005", 5),
+        ("99.999", 99_999),
+    ];
+    for (text, thousandths) in cases {
+        let mut patch = PosturePolicyPatch::default();
+        patch.set("cordon_duty_percent", text).unwrap();
+        assert_eq!(
+            patch.duty_percent.map(DutyPercent::thousandths),
+            Some(thousandths)
+        );
+        assert_eq!(patch.duty_percent.unwrap().to_string(), text);
+    }
+}
+
+#[test]
 fn a_refusal_names_key_value_and_range_and_an_unknown_key_gets_the_list() {
     let mut patch = PosturePolicyPatch::default();
     let unknown = patch

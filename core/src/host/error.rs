@@ -70,7 +70,8 @@ pub enum StartError {
         /// How many there are.
         seats: usize,
     },
-    /// The seat does not hold this unit, or not as a lease.
+    /// The seat does not hold this unit as a lease: the call came twice, or the seat died or the fence
+    /// took the lease back, and the unit has ended. Do not run it.
     #[error("seat {seat:?} cannot start {unit:?}: {source}")]
     Seat {
         /// The seat.

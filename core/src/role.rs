@@ -38,7 +38,7 @@ impl RoleId {
     }
 }
 
-/// A set of roles.
+/// A set of roles. A row that no table can have is in no set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RoleMask(u16);
@@ -50,25 +50,33 @@ impl RoleMask {
     /// `self` and `role`.
     #[must_use]
     pub const fn with(self, role: RoleId) -> Self {
-        Self(self.0 | 1 << role.0)
+        Self(self.0 | Self::bit(role))
     }
 
     /// `self` without `role`.
     #[must_use]
     pub const fn without(self, role: RoleId) -> Self {
-        Self(self.0 & !(1 << role.0))
+        Self(self.0 & !Self::bit(role))
     }
 
     /// Whether `role` is in the set.
     #[must_use]
     pub const fn contains(self, role: RoleId) -> bool {
-        self.0 & 1 << role.0 != 0
+        self.0 & Self::bit(role) != 0
     }
 
     /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    const fn bit(role: RoleId) -> u16 {
+        if role.index() < MAX_ROLES {
+            1 << role.0
+        } else {
+            0
+        }
     }
 
     /// The set as a word, a bit per row.

@@ -229,7 +229,7 @@ impl Seat {
         Self {
             spec,
             phase: SlotPhase::Idle,
-            role: spec.roles.iter().next().unwrap_or(RoleId::new(0)),
+            role: first_role(spec),
             unit: UnitId::NONE,
             since: Past(Instant::ORIGIN),
             queue: List::EMPTY,
@@ -368,6 +368,11 @@ impl Seat {
         self.phase = self.phase.on(event)?;
         if self.held().is_none() {
             self.unit = UnitId::NONE;
+            // What a seat ran before says nothing about what it will do: seats that are parked alike
+            // compare alike.
+            if self.phase != SlotPhase::Pinned {
+                self.role = first_role(self.spec);
+            }
         }
         Ok(())
     }
@@ -383,6 +388,10 @@ impl Seat {
             })
         }
     }
+}
+
+fn first_role(spec: SeatSpec) -> RoleId {
+    spec.roles.iter().next().unwrap_or(RoleId::new(0))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::guard::Guard;
 use crate::lane::ProgressEvent;
 use crate::seat::{SeatId, SlotPhase};
 use crate::time::Instant;
-use crate::unit::{Outcome, UnitRow};
+use crate::unit::{Outcome, UnitId, UnitRow};
 
 impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
     /// Takes the next step of closing. A fence without a quiesce before it does both.
@@ -51,17 +51,26 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
             self.end_waiting(role, Outcome::Closed);
         }
         for seat in SeatId::all(self.seats.len()) {
-            match self.seats[seat.index()].held() {
-                Some((_, unit)) => {
-                    self.end_in_flight(unit, Outcome::Closed);
-                }
-                None => self.retire(seat),
+            if let Some((_, unit)) = self.seats[seat.index()].held() {
+                self.end_in_flight(unit, Outcome::Closed);
+                self.take_lease_back(seat, unit);
             }
+            self.retire(seat);
             self.note_phase(seat);
         }
     }
 
-    /// Retires a seat that is parked; one that is dead already stays so.
+    /// Frees a seat whose unit has not begun: no report of it will come, and its start must find the
+    /// seat gone.
+    fn take_lease_back(&mut self, seat: SeatId, unit: UnitId) {
+        let seat = &mut self.seats[seat.index()];
+        if seat.phase() == SlotPhase::Leased {
+            let returned = seat.hand_back(unit);
+            debug_assert!(returned.is_ok(), "a leased seat hands back: {returned:?}");
+        }
+    }
+
+    /// Retires a seat that is parked; any other stays as it is.
     pub(super) fn retire(&mut self, seat: SeatId) {
         let seat = &mut self.seats[seat.index()];
         if matches!(seat.phase(), SlotPhase::Idle | SlotPhase::Pinned) {

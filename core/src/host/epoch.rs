@@ -55,7 +55,13 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
             return Err(ResizeError::NoPins);
         }
         self.pins = pins;
+        // Those that drain already are on their way: the same quota twice drains no more.
         let mut excess = self.in_use.saturating_sub(guard.permits.total);
+        for seat in &self.seats {
+            if seat.phase() == SlotPhase::Draining {
+                excess = excess.saturating_sub(1);
+            }
+        }
         for seat in self.seats.iter_mut().rev() {
             if excess == 0 {
                 break;

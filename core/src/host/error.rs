@@ -58,7 +58,8 @@ pub enum EnqueueError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum StartError {
-    /// The guard refused at the last moment. The unit is back at the head of its lane and the seat is
+    /// The guard refused at the last moment. The unit is back at the head of its lane, or has ended
+    /// as [`LaneDeath`](crate::unit::Outcome::LaneDeath) if the lane died meanwhile, and the seat is
     /// idle: do not run it.
     #[error("the guard took the unit back: {}", .0.label())]
     HandedBack(HoldReason),
@@ -70,7 +71,8 @@ pub enum StartError {
         /// How many there are.
         seats: usize,
     },
-    /// The seat does not hold this unit, or not as a lease.
+    /// The seat does not hold this unit as a lease: the call came twice, or the seat died or the fence
+    /// took the lease back, and the unit has ended. Do not run it.
     #[error("seat {seat:?} cannot start {unit:?}: {source}")]
     Seat {
         /// The seat.

@@ -5,11 +5,11 @@
 
 use super::{Host, StartError};
 use crate::guard::Guard;
-use crate::lane::{StartLoad, role_hold};
+use crate::lane::{Progress, StartLoad, role_hold};
 use crate::role::{GrantStep, RoleId, SeatKind};
 use crate::seat::{SeatId, SlotPhase};
 use crate::time::Instant;
-use crate::unit::{Place, UnitId, UnitRow};
+use crate::unit::{Outcome, Place, UnitId, UnitRow};
 
 /// A lease: this seat is to run this unit, once [`Host::start`] has agreed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,7 +112,8 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
     }
 
     /// Begins a granted unit, unless the guard has changed its mind since the grant: then the unit
-    /// goes back to the head of its lane, the seat is idle again, and the unit must not be run.
+    /// goes back to the head of its lane (or ends, if the lane has died meanwhile), the seat is idle
+    /// again, and the unit must not be run.
     ///
     /// A seat that was pinned already runs without a lease and has nothing to hand back.
     pub fn start(
@@ -153,7 +154,14 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
             }
             Err(reason) => {
                 holder.hand_back(unit).map_err(of_seat)?;
-                self.return_to_queue(role, unit, seat);
+                let lane = &mut self.lanes[role.index()];
+                lane.counters.0.handed_back += 1;
+                if lane.progress == Progress::Faulted {
+                    // What waited in the lane has ended already; nothing would ever end this one.
+                    self.end_in_flight(unit, Outcome::LaneDeath);
+                } else {
+                    self.return_to_queue(role, unit, seat);
+                }
                 self.note_phase(seat);
                 self.settle(now, guard);
                 Err(StartError::HandedBack(reason))
@@ -165,7 +173,6 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
         let lane = &mut self.lanes[role.index()];
         lane.running -= 1;
         lane.queued += 1;
-        lane.counters.0.handed_back += 1;
         self.in_use -= 1;
         let list = if lane.keyed {
             self.keyed_in_use -= 1;

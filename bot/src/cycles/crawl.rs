@@ -42,7 +42,7 @@ struct Run<'g> {
 
 impl Run<'_> {
     #[inline]
-    fn cycle(&self, tail: &Tail) -> Option<Cycle> {
+    fn cycle(&self, tail: Tail) -> Option<Cycle> {
         let [a, b] = self.head;
         let [c, d] = tail.edges;
         (tail.key != self.avoid).then(|| {
@@ -143,7 +143,7 @@ impl Iterator for Crawl<'_> {
 
     fn next(&mut self) -> Option<Cycle> {
         while let Some(run) = self.run() {
-            for tail in run.tails {
+            for &tail in run.tails {
                 self.cursor.tail += 1;
                 let cycle = run.cycle(tail);
                 if cycle.is_some() {
@@ -158,7 +158,7 @@ impl Iterator for Crawl<'_> {
     fn fold<B, F: FnMut(B, Cycle) -> B>(mut self, init: B, mut f: F) -> B {
         let mut folded = init;
         while let Some(run) = self.run() {
-            for tail in run.tails {
+            for &tail in run.tails {
                 if let Some(cycle) = run.cycle(tail) {
                     folded = f(folded, cycle);
                 }

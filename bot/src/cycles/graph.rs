@@ -232,7 +232,9 @@ impl CycleGraph {
             };
             steps[usize::from(node_of[e.token_in.index()])].push(step);
         }
-        steps.iter_mut().for_each(|list| list.sort_unstable());
+        for list in &mut steps {
+            list.sort_unstable();
+        }
 
         let base_node = node_of[base.index()];
         let (mut on, mut one_hop, mut two_hops) = (Lists::new(), Lists::new(), Lists::new());

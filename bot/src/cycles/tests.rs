@@ -30,7 +30,7 @@ fn registered(graph: &CycleGraph) -> CycleTable {
 /// A cycle as a list of pools with the token that goes into each.
 type Hops = Vec<(PoolId, TokenId)>;
 
-fn hops(graph: &CycleGraph, cycle: &Cycle) -> Hops {
+fn hops(graph: &CycleGraph, cycle: Cycle) -> Hops {
     cycle
         .edges()
         .iter()
@@ -184,7 +184,7 @@ fn more_pools_than_edge_ids_can_name_are_refused() {
     // Each cycle of the last first step is the last pool and another.
     let mut crawl = graph.crawl();
     let first = crawl.next().unwrap();
-    assert_eq!(hops(&graph, &first)[1].0, PoolId::new(1));
+    assert_eq!(hops(&graph, first)[1].0, PoolId::new(1));
 }
 
 #[test]
@@ -221,7 +221,7 @@ proptest! {
                 prop_assert!(expected.is_empty());
             }
             Ok(graph) => {
-                let crawled: Vec<_> = graph.crawl().map(|c| hops(&graph, &c)).collect();
+                let crawled: Vec<_> = graph.crawl().map(|c| hops(&graph, c)).collect();
                 let set: BTreeSet<_> = crawled.iter().cloned().collect();
                 prop_assert_eq!(set.len(), crawled.len());
                 prop_assert_eq!(set, expected);

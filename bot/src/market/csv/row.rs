@@ -96,7 +96,7 @@ impl<'a> Records<'a> {
                 .count();
         self.offset = start + body;
         self.line += line_ends(&text[..body]);
-        if text.iter().filter(|&&b| b == b'"').count() % 2 != 0 {
+        if text.iter().fold(false, |odd, &b| odd ^ (b == b'"')) {
             return Err(RecordError {
                 line,
                 problem: RowError::Quote,
@@ -108,10 +108,13 @@ impl<'a> Records<'a> {
 
 /// How many lines end in `bytes`: at an LF, a CRLF or a CR.
 fn line_ends(bytes: &[u8]) -> u64 {
-    let feeds = bytes.iter().filter(|&&b| b == b'\n').count();
-    let returns = bytes.iter().filter(|&&b| b == b'\r').count();
-    let pairs = bytes.windows(2).filter(|pair| pair == b"\r\n").count();
-    (feeds + returns - pairs) as u64
+    let mut ends = 0;
+    let mut previous = 0;
+    for &byte in bytes {
+        ends += u64::from(byte == b'\r' || byte == b'\n' && previous != b'\r');
+        previous = byte;
+    }
+    ends
 }
 
 /// Where each column is in the records of a file.

@@ -335,17 +335,17 @@ fn useless_rows_are_skipped_and_counted() {
     loader
         .text("pools.csv", "pools", file(&rows).as_bytes())
         .unwrap();
-    let loaded = loader.finish().unwrap();
+    let skipping = loader.finish().unwrap();
     // Both: P2 is a token of the third row, and B, the pool of that row, is one of the second.
     assert_eq!(
-        loaded.skipped,
+        skipping.skipped,
         Skipped {
             zero_reserve: 1,
             pool_is_token: 2
         }
     );
-    assert_eq!(loaded.skipped.total(), 3);
-    assert!(loaded.market.pools().is_empty());
+    assert_eq!(skipping.skipped.total(), 3);
+    assert!(skipping.market.pools().is_empty());
 
     let own = good(A);
     assert_eq!(

@@ -1,6 +1,7 @@
 //! The solver against plain references: every input at small reserves, big integers at large ones.
 
 mod bounds;
+mod closed_form;
 mod hops;
 mod optima;
 mod real_pools;

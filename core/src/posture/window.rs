@@ -67,7 +67,8 @@ impl Trailing {
         self.end = self.end.max(at);
     }
 
-    /// Changes the window. What is known stays known.
+    /// Changes the window. What is known stays known, as finely as it was kept: after a change to a
+    /// shorter window the pieces of the longer one are coarse until they leave it.
     pub(super) fn set_window(&mut self, window: Duration) {
         self.window = window;
         let mut pieces = Deque::new();

@@ -253,6 +253,21 @@ impl FleetPlan {
         }
     }
 
+    /// How many keys the work of `role` is split over: its pins by rule or override, on either tier, so
+    /// that the tier does not change what is computed. One for a role without keys.
+    #[must_use]
+    pub fn keys(&self, role: RoleId) -> u8 {
+        let pins = match (
+            self.table.get(role).map(|spec| spec.share),
+            self.overrides.count(role),
+        ) {
+            (Some(ShareRule::Rest { .. }), Some(given)) => given.value,
+            (Some(ShareRule::Rest { pins, .. }), None) => pins,
+            _ => 1,
+        };
+        u8::try_from(pins).unwrap_or(u8::MAX)
+    }
+
     /// How many seats may be leased for `role`.
     #[must_use]
     pub fn seats_of(&self, role: RoleId) -> u16 {

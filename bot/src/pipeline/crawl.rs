@@ -49,13 +49,24 @@ pub enum CrawlError {
     TableFull(#[from] TableFull),
 }
 
-/// Where the crawl stands, told after each collected receipt.
+/// Where the crawl stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CrawlStep {
+    /// Paths submitted.
+    pub submitted: usize,
     /// Paths registered.
     pub registered: usize,
     /// Receipts outstanding.
     pub outstanding: usize,
+}
+
+/// What the crawl does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Submit the next path if the window has room.
+    Submit,
+    /// Collect a receipt first, if one is outstanding.
+    Collect,
 }
 
 /// What a crawl did.
@@ -69,34 +80,48 @@ pub struct Crawled {
 
 /// Registers every cycle of the workload's graph and installs the table in the world.
 ///
-/// `before` is called before each submission with the number of paths submitted so far; while it says
-/// `false`, outstanding receipts are collected first. `step` is called after each collected receipt.
+/// `observe` is told where the crawl stands before each submission and after each collected receipt,
+/// and says what comes next.
 pub fn crawl(
     fleet: &Fleet<Arbitrage>,
-    mut before: impl FnMut(usize) -> bool,
-    mut step: impl FnMut(CrawlStep),
+    mut observe: impl FnMut(CrawlStep) -> Next,
 ) -> Result<Crawled, CrawlError> {
     let graph = std::sync::Arc::clone(fleet.workload().world().graph());
     let expected: u64 = graph.count().iter().sum();
     let mut table = CycleTable::with_capacity(usize::try_from(expected).unwrap_or(0));
     let mut window = VecDeque::with_capacity(REGISTRATION_WINDOW as usize);
     let mut crawled = Crawled::default();
-    for (submitted, cycle) in graph.crawl().enumerate() {
-        while window.len() == REGISTRATION_WINDOW as usize
-            || (!before(submitted) && !window.is_empty())
-        {
+    let mut cycles = graph.crawl();
+    let mut submitted = 0;
+    loop {
+        let next = observe(CrawlStep {
+            submitted,
+            registered: table.len(),
+            outstanding: window.len(),
+        });
+        let full = window.len() == REGISTRATION_WINDOW as usize;
+        if !window.is_empty() && (full || next == Next::Collect) {
             collect(&mut window, &mut table)?;
-            step(CrawlStep { registered: table.len(), outstanding: window.len() });
+            continue;
         }
+        let Some(cycle) = cycles.next() else { break };
         let receipt = fleet
             .submit(WorkerRole::Registrar, 0, Unit::Register(cycle))
-            .map_err(|refused| CrawlError::Refused { path: table.len(), error: refused.error })?;
+            .map_err(|refused| CrawlError::Refused {
+                path: table.len(),
+                error: refused.error,
+            })?;
+        submitted += 1;
         window.push_back(receipt);
         crawled.most_outstanding = crawled.most_outstanding.max(window.len());
     }
     while !window.is_empty() {
         collect(&mut window, &mut table)?;
-        step(CrawlStep { registered: table.len(), outstanding: window.len() });
+        observe(CrawlStep {
+            submitted,
+            registered: table.len(),
+            outstanding: window.len(),
+        });
     }
     crawled.registered = table.len();
     fleet.workload().world_mut().install(table);

@@ -64,7 +64,11 @@ impl LiveFeed {
             binding: LaneBinding::Pinned,
         };
         let thread = census.spawn(spec, move || deliver(source, interval, &to_pump, &stopped))?;
-        Ok(Self { events, stop: Some(stop), thread: Some(thread) })
+        Ok(Self {
+            events,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 
     fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), SourceError> {

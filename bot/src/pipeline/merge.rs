@@ -1,8 +1,8 @@
 //! Merge: the outcome of every touched cycle, and the candidates in the order of their bounds.
 
+use super::GROUP_WORDS;
 use super::resolve::{GroupSet, ResolveJob};
 use super::solve::BinJob;
-use super::GROUP_WORDS;
 use crate::cycles::CycleId;
 use regatta_core::outcome::{Fuse, FuseRow, FuseTrip, OutcomeKind, Tally};
 use std::cmp::Ordering;
@@ -24,7 +24,10 @@ impl Candidate {
     /// Larger bounds first, ties by id: a total order that does not depend on bins.
     #[must_use]
     pub fn order(&self, other: &Self) -> Ordering {
-        other.bound.total_cmp(&self.bound).then(self.id.cmp(&other.id))
+        other
+            .bound
+            .total_cmp(&self.bound)
+            .then(self.id.cmp(&other.id))
     }
 }
 
@@ -34,8 +37,10 @@ pub struct MergeJob {
     fuse: Fuse<Box<[FuseRow]>>,
     /// In: what was touched.
     pub(crate) resolved: Box<ResolveJob>,
-    /// In: the bins that came back. A bin that is missing died with its unit: its cycles have failed.
-    pub(crate) bins: Vec<Box<BinJob>>,
+    /// In: the bins that came back.
+    pub(crate) bins: Vec<BinJob>,
+    /// In: how many bins were lost with their unit. Their cycles have failed.
+    pub(crate) failed: usize,
     /// Out: all candidates, the first [`ordered`](Self::ordered) of them in order and before the rest.
     pub(crate) candidates: Vec<Candidate>,
     /// Out: how many are in order.
@@ -49,10 +54,11 @@ impl MergeJob {
         Self {
             fuse: Fuse::new(vec![FuseRow::default(); words].into_boxed_slice()),
             resolved: Box::new(ResolveJob {
-                bins: (0..bins).map(|bin| Box::new(BinJob::new(bin))).collect(),
+                bins: (0..bins).map(|bin| BinJob::new(bin)).collect(),
                 ..ResolveJob::default()
             }),
             bins: Vec::with_capacity(usize::from(bins)),
+            failed: 0,
             candidates: Vec::new(),
             ordered: 0,
         }
@@ -67,19 +73,20 @@ impl MergeJob {
             self.fuse.expect(first_word(touched), &touched.set)?;
         }
         for bin in &self.bins {
-            for (kind, groups) in
-                [(OutcomeKind::Solved, &bin.solved), (OutcomeKind::Suppressed, &bin.suppressed)]
-            {
+            for (kind, groups) in [
+                (OutcomeKind::Solved, &bin.solved),
+                (OutcomeKind::Suppressed, &bin.suppressed),
+            ] {
                 for group in groups {
                     self.fuse.record(kind, first_word(group), &group.set)?;
                 }
             }
             self.candidates.extend_from_slice(&bin.candidates);
         }
-        if self.bins.len() < self.resolved.bins.capacity().min(usize::from(u8::MAX)) {
-            // A bin that is missing still owes its cycles.
+        if std::mem::take(&mut self.failed) > 0 {
             for touched in &self.resolved.groups {
-                self.fuse.record_owed(OutcomeKind::Failed, first_word(touched), &touched.set)?;
+                self.fuse
+                    .record_owed(OutcomeKind::Failed, first_word(touched), &touched.set)?;
             }
         }
         let tally = self.fuse.close()?;

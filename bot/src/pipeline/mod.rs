@@ -25,10 +25,11 @@ mod solve;
 mod workload;
 mod world;
 
-pub use crawl::{CrawlError, CrawlStep, Crawled, REGISTRATION_WINDOW, crawl};
+pub use crawl::{CrawlError, CrawlStep, Crawled, Next, REGISTRATION_WINDOW, crawl};
 pub use feed::{Feed, LiveFeed};
 pub use merge::Candidate;
 pub use pump::{BlockResult, Pump, PumpConfig, PumpError, Winner};
+pub use simulate::Trade;
 pub use workload::{Arbitrage, Output, Unit, fleet_config};
 pub use world::{World, WorldError};
 

@@ -17,7 +17,7 @@ pub struct ResolveJob {
     /// Out: their bit sets, per group that has any.
     pub(crate) groups: Vec<GroupSet>,
     /// Out: the cycles of each bin.
-    pub(crate) bins: Vec<Box<BinJob>>,
+    pub(crate) bins: Vec<BinJob>,
 }
 
 /// Cycles of one group.
@@ -44,14 +44,16 @@ impl ResolveJob {
         for bin in &mut self.bins {
             bin.clear();
         }
-        let ids = world.index().touched(&self.pools, &mut self.touched);
+        let ids = world
+            .index()
+            .touched(self.pools.iter().copied(), &mut self.touched);
         for run in ids.chunk_by(|a, b| group_of(*a) == group_of(*b)) {
             let Some(first) = run.first() else { continue };
             let group = group_of(*first);
             let mut set = [0; GROUP_WORDS];
             for id in run {
-                let (word, bit) = place_in_group(*id);
-                set[word] |= bit;
+                let (place, bit) = place_in_group(*id);
+                set[place] |= bit;
             }
             self.groups.push(GroupSet { group, set });
             let bin = partition.bin_of(group).map_or(0, |bin| usize::from(bin.0));

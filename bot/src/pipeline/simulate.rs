@@ -49,17 +49,27 @@ impl Trade {
             amounts[place + 1] = hop.forward(amounts[place])?;
         }
         let len = cycle.hops().len() + 1;
-        (amounts[len - 1] == optimum.output).then_some(Self { optimum, amounts, len })
+        (amounts[len - 1] == optimum.output).then_some(Self {
+            optimum,
+            amounts,
+            len,
+        })
     }
 }
 
 impl SimJob {
     pub(crate) fn run(&self) -> Simulated {
         let result = Cycle::new(self.hops.as_slice()).map_or(Ok(None), |cycle| {
-            let best =
-                if self.least_input { optimum_least_input(&cycle) } else { optimum(&cycle) }?;
+            let best = if self.least_input {
+                optimum_least_input(&cycle)
+            } else {
+                optimum(&cycle)
+            }?;
             Ok(best.and_then(|best| Trade::of(&cycle, best)))
         });
-        Simulated { id: self.id, result }
+        Simulated {
+            id: self.id,
+            result,
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Solve: screen the touched cycles of a bin and bound those that pass.
 
+use super::GROUP_WORDS;
 use super::merge::Candidate;
 use super::resolve::{GroupSet, group_of, place_in_group};
 use super::world::World;
-use super::GROUP_WORDS;
 use crate::cycles::CycleId;
 use crate::solver::{Cycle, bound, may_profit};
 use std::time::{Duration, Instant};
@@ -62,11 +62,11 @@ impl BinJob {
             let group = group_of(*first);
             let (mut solved, mut suppressed) = ([0; GROUP_WORDS], [0; GROUP_WORDS]);
             for id in run {
-                let (word, bit) = place_in_group(*id);
+                let (place, bit) = place_in_group(*id);
                 match evaluate(world, *id) {
-                    None => suppressed[word] |= bit,
+                    None => suppressed[place] |= bit,
                     Some(profit) => {
-                        solved[word] |= bit;
+                        solved[place] |= bit;
                         if let Some(bound) = profit.filter(|bound| *bound >= self.at_least) {
                             self.candidates.push(Candidate { bound, id: *id });
                         }
@@ -74,7 +74,10 @@ impl BinJob {
                 }
             }
             self.solved.push(GroupSet { group, set: solved });
-            self.suppressed.push(GroupSet { group, set: suppressed });
+            self.suppressed.push(GroupSet {
+                group,
+                set: suppressed,
+            });
         }
         self.walk = began.elapsed();
         span.record("walk_ms", self.walk.as_secs_f64() * 1e3);
@@ -88,7 +91,7 @@ impl BinJob {
     reason = "the outer says whether the cycle was bounded at all, the inner what came of it"
 )]
 fn evaluate(world: &World, id: CycleId) -> Option<Option<f64>> {
-    let (rates, hops) = world.rates_of(world.table().get(id)?);
+    let (rates, hops) = world.rates_of(*world.table().get(id)?);
     if !may_profit(&rates[..hops]) {
         return None;
     }

@@ -16,13 +16,17 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A unit of the bot.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a simulation carries its hops by value: boxing it would allocate per unit"
+)]
 pub enum Unit {
     /// Registrar: check a cycle that the crawl found.
     Register(Cycle),
     /// Resolve: find what a block touched.
     Resolve(Box<ResolveJob>),
     /// Solver: screen and bound a bin.
-    Solve(Box<BinJob>),
+    Solve(BinJob),
     /// Merge: close the ledger and order the candidates.
     Merge(Box<MergeJob>),
     /// `SimDriver`: simulate a candidate exactly.
@@ -37,7 +41,7 @@ pub enum Output {
     /// The touched cycles, in bins.
     Resolved(Box<ResolveJob>),
     /// The bin's outcomes and candidates.
-    Solved(Box<BinJob>),
+    Solved(BinJob),
     /// The ledger's balance, or why the fuse tripped.
     Merged(Box<MergeJob>, Result<Tally, FuseTrip>),
     /// The exact result.
@@ -57,7 +61,11 @@ impl Arbitrage {
     pub fn new(world: World, bins: u8) -> Result<Self, PartitionError> {
         let policy = Policy::with_bins(u16::from(bins));
         let partition = RwLock::new(Partition::new(policy, &[])?);
-        Ok(Self { world: RwLock::new(world), partition, policy })
+        Ok(Self {
+            world: RwLock::new(world),
+            partition,
+            policy,
+        })
     }
 
     /// The world, for reading.
@@ -73,12 +81,16 @@ impl Arbitrage {
 
     /// The partition of the groups into bins.
     pub(crate) fn partition(&self) -> RwLockReadGuard<'_, Partition> {
-        self.partition.read().unwrap_or_else(PoisonError::into_inner)
+        self.partition
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The partition, for changing it at an epoch boundary.
     pub(crate) fn partition_mut(&self) -> RwLockWriteGuard<'_, Partition> {
-        self.partition.write().unwrap_or_else(PoisonError::into_inner)
+        self.partition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Places the groups of the registered cycles into bins; a group's first estimate is its number of

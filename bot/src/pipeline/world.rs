@@ -103,9 +103,11 @@ impl World {
             let Some(edge) = edges.get(id.index()) else {
                 return false;
             };
-            let again = cycle.edges()[..place]
-                .iter()
-                .any(|earlier| edges.get(earlier.index()).is_none_or(|e| e.pool == edge.pool));
+            let again = cycle.edges()[..place].iter().any(|earlier| {
+                edges
+                    .get(earlier.index())
+                    .is_none_or(|e| e.pool == edge.pool)
+            });
             if edge.token_in != at || again {
                 return false;
             }
@@ -116,7 +118,7 @@ impl World {
 
     /// The product of the marginal rates of a cycle, for the screen.
     #[must_use]
-    pub(crate) fn rates_of(&self, cycle: &Cycle) -> ([f64; HOPS_MAX], usize) {
+    pub(crate) fn rates_of(&self, cycle: Cycle) -> ([f64; HOPS_MAX], usize) {
         let mut rates = [0.0; HOPS_MAX];
         for (rate, edge) in rates.iter_mut().zip(cycle.edges()) {
             *rate = self.rates[edge.index()];
@@ -130,7 +132,10 @@ impl World {
         let cycle = self.table.get(id)?;
         let mut edges = cycle.edges().iter().map(|edge| self.hops[edge.index()]);
         let first = edges.next()??;
-        let mut hops = CycleHops { hops: [first; HOPS_MAX], len: 1 };
+        let mut hops = CycleHops {
+            hops: [first; HOPS_MAX],
+            len: 1,
+        };
         for hop in edges {
             hops.hops[hops.len] = hop?;
             hops.len += 1;

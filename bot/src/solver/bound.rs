@@ -9,19 +9,17 @@
 //! - [`Bound::profit_at_most`] is at least U*. With u = 2^−53 and n = 4 hops, counting roundings: A
 //!   and B have 3n − 1 = 11 each (conversion and fee of each factor, n − 1 products), C has
 //!   4(n − 1) = 12 on its longest path, all over positive terms, so each is right within a factor of
-//!   1 ± 12.01u. Only B − A cancels. Its computed value is below the true one by at most
-//!   13.01u·(A + B) in computed A and B; adding 16u·(A + B), itself computed, makes up for that. From
-//!   there on all is products: twice the gap's own 1, its square 1, the squared root sum
-//!   2·(11/2 + 1 + 1) + 1 = 16, C 12, product and quotient 2: 33 roundings, and a factor of 1 + 64u
-//!   more than undoes them and its own.
+//!   1 ± 12.01u. Only B − A cancels: its computed value is below the true one by at most
+//!   13.01u·(A + B) in computed A and B. Adding 32u·(A + B), itself computed, leaves 18.9u·(A + B) and
+//!   so 18.9u·(B − A) to spare: a factor of 1 + 37.8u in its square. That covers the roundings that
+//!   follow, 33 in all: the raised gap's own, twice; its square 1; the squared sum of roots
+//!   2·(11/2 + 1 + 1) + 1 = 16; C 12; product and quotient 2.
 //! - Nothing overflows or vanishes: A, B < 2^502, C < 2^392, all at least 1.
 
 use super::cycle::Cycle;
 
-/// 16u: what B − A is raised by, relative to A + B, before it counts as an upper bound.
-const GAP_ERROR: f64 = 16.0 * (f64::EPSILON / 2.0);
-/// 1 + 64u: what undoes the roundings after that.
-const INFLATION: f64 = 1.0 + 64.0 * (f64::EPSILON / 2.0);
+/// 32u: what B − A is raised by, relative to A + B, to make up for all roundings.
+const GAP_RAISE: f64 = 32.0 * (f64::EPSILON / 2.0);
 
 /// What the closed form says of a cycle.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,13 +47,13 @@ pub fn bound(cycle: &Cycle<'_>) -> Option<Bound> {
         a *= hop_in;
         b *= num * hop.reserve_out() as f64;
     }
-    let gap = (b - a) + GAP_ERROR * (a + b);
+    let gap = (b - a) + GAP_RAISE * (a + b);
     if gap <= 0.0 {
         return None;
     }
     let (root_a, root_b) = (a.sqrt(), b.sqrt());
     let roots = root_a + root_b;
-    let profit_at_most = gap * gap / (roots * roots * c) * INFLATION;
+    let profit_at_most = gap * gap / (roots * roots * c);
     // The integer profit is a whole number.
     (profit_at_most >= 1.0).then(|| Bound {
         profit_at_most,

@@ -163,19 +163,17 @@ impl<const N: usize> ClosedForm<N> {
             slack.sqrt() / 2.0,
             slack / (2.0 * (2.0 * self.floats.root + total)),
         );
-        // Where the limit cuts the peak off, the left edge is counted from the limit.
-        let cut = if peak == limit {
-            (self.floats.peak - as_float(limit)).max(0.0)
+        // Where the limit cuts the peak off, the left edge is sought from the limit.
+        let left = if peak == limit {
+            0
         } else {
-            0.0
+            truncate((half_width - shift) / self.floats.c * MARGIN).saturating_add(1)
         };
-        let left =
-            truncate(((half_width - shift) / self.floats.c - cut) * MARGIN).saturating_add(1);
         let right = truncate((half_width + shift) / self.floats.c * MARGIN).saturating_add(1);
 
         // Everything at or left of a failing input that is left of the peak fails, likewise right.
         let mut below = peak.saturating_sub(left);
-        let mut step = left;
+        let mut step = left.max(1);
         while below > 0 && self.reaches(below, level) {
             below = below.saturating_sub(step);
             step = step.saturating_mul(2);
@@ -228,9 +226,4 @@ const MARGIN: f64 = 1.0 + 1e-9;
 )]
 fn truncate(value: f64) -> u128 {
     value as u128
-}
-
-#[expect(clippy::cast_precision_loss, reason = "only chooses where to look")]
-fn as_float(value: u128) -> f64 {
-    value as f64
 }

@@ -26,15 +26,14 @@ pub(super) fn mul_div(a: u128, b: u128, divisor: u128) -> Option<(u128, bool)> {
     if high >= divisor {
         return None;
     }
-    // Schoolbook long division in base 2^64: the divisor is shifted until its top bit is set, so
-    // that a digit estimated from its upper half alone is at most 2 too large (Knuth, The Art of
-    // Computer Programming 2, 4.3.1, theorem B). high < divisor keeps the shifted high in range.
+    // Schoolbook long division in base 2^64 (Knuth, The Art of Computer Programming 2, 4.3.1), with
+    // the divisor shifted until its top bit is set. high < divisor keeps the shifted high in range.
     let shift = divisor.leading_zeros();
     let divisor = divisor << shift;
     let high = (high << shift) | ((product >> 1) >> (127 - shift));
     let product = product << shift;
-    let (upper, rest) = match long_division_carry(high, product, divisor) {
-        Some(carry) => (0, carry),
+    let (upper, rest) = match without_upper_digit(high, product, divisor) {
+        Some(rest) => (0, rest),
         None => digit(high, low(product >> 64), divisor),
     };
     let (lower, rest) = digit(rest, low(product), divisor);
@@ -44,17 +43,21 @@ pub(super) fn mul_div(a: u128, b: u128, divisor: u128) -> Option<(u128, bool)> {
 /// The upper 192 bits of the dividend, where they are below the divisor: then the upper digit of
 /// the quotient is zero, as it is for most pools, and half of the work falls away.
 #[inline]
-fn long_division_carry(high: u128, product: u128, divisor: u128) -> Option<u128> {
-    let carry = (high << 64) | (product >> 64);
-    (high >> 64 == 0 && carry < divisor).then_some(carry)
+fn without_upper_digit(high: u128, product: u128, divisor: u128) -> Option<u128> {
+    let upper = (high << 64) | (product >> 64);
+    (high >> 64 == 0 && upper < divisor).then_some(upper)
 }
 
 /// One digit of the long division: quotient and remainder of `high * 2^64 + next` by a divisor
 /// with its top bit set, where `high < divisor`.
+///
+/// The digit is estimated from the divisor's upper half d1 alone, its lower half d0 taken as zero.
+/// That is too large by less than high/d1 − high·2^64/divisor = high·d0/(d1·divisor) < d0/d1 < 2 before
+/// rounding, and so by at most 2 after it.
 #[inline]
 fn digit(high: u128, next: u64, divisor: u128) -> (u64, u128) {
-    let estimate = (high / (divisor >> 64)).min(u128::from(u64::MAX));
-    // 64 by 128 bits: the estimate's product and the dividend have 192 bits each.
+    let estimate = high / (divisor >> 64);
+    // The estimate is below 2^64 + 2, its product below 2^193; the dividend is below 2^192.
     let (taken, taken_high) = estimate.carrying_mul(divisor, 0);
     let dividend = (high << 64) | u128::from(next);
     let (mut rest, borrow) = dividend.overflowing_sub(taken);

@@ -153,10 +153,12 @@ fn sweep<const N: usize>(
         .clamp(amounts.low, amounts.high);
     // Evaluated so far: the amounts strictly between the two.
     let (mut down, mut up) = (start - 1, start);
-    for count in 0..limit {
+    let mut evaluated = 0;
+    loop {
         let amount = match (down >= amounts.low, up <= amounts.high) {
             (false, false) => return Ok(best),
-            (true, goes_up) if !goes_up || count % 2 == 1 => {
+            _ if evaluated == limit => break,
+            (true, goes_up) if !goes_up || evaluated % 2 == 1 => {
                 down -= 1;
                 down + 1
             }
@@ -165,6 +167,7 @@ fn sweep<const N: usize>(
                 up - 1
             }
         };
+        evaluated += 1;
         if let Some(better) = value(cycle, token, amount, best) {
             best = Some(better);
             let window = form.window(next_level(best), peak, input_limit);
@@ -173,9 +176,6 @@ fn sweep<const N: usize>(
                 None => return Ok(best),
             }
         }
-    }
-    if down < amounts.low && up > amounts.high {
-        return Ok(best);
     }
     let upper = upper_bound(form, next_level(best), peak, input_limit);
     Err(NotProved {

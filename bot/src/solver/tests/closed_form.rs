@@ -65,8 +65,8 @@ fn check_width<const N: usize>(hops: &[Hop], limit: u128) -> Result<(), TestCase
             prop_assert!(high >= peak && !reaches(high + 1, level));
         }
         // The exact inputs of the level, found the other way, are inside.
-        let (first, last) = map.inputs_of(&level.into()).unwrap();
-        for x in [first + 1_u8, last - 1_u8] {
+        let (from, to) = map.inputs_of(&level.into()).unwrap();
+        for x in [from + 1_u8, to - 1_u8] {
             let x = u128::try_from(x).unwrap_or(u128::MAX);
             if x <= limit && reaches(x, level) {
                 prop_assert!(low <= x && x <= high);

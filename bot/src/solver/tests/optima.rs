@@ -11,10 +11,14 @@ use crate::solver::{
 
 /// The optimum and its smallest input are those of trying every input.
 fn same_as_brute_force(hops: &[Hop]) {
-    let cycle = Cycle::new(hops).unwrap();
     // No profit is had beyond what the last reserve can give.
-    let limit = hops.last().unwrap().reserve_out();
-    let expected = brute_force(&big(hops), limit.try_into().unwrap());
+    same_as_trying(hops, hops.last().unwrap().reserve_out());
+}
+
+/// The same, where no input above `largest` can have a profit.
+fn same_as_trying(hops: &[Hop], largest: u128) {
+    let cycle = Cycle::new(hops).unwrap();
+    let expected = brute_force(&big(hops), largest.try_into().unwrap());
     let found = optimum(&cycle).unwrap();
     assert_eq!(
         found.map(|best| best.profit),
@@ -134,17 +138,56 @@ proptest! {
     fn cycles_of_some_gain(hops in near_even_cycles(u32::MAX >> 2)) {
         stands(&hops, 512)?;
     }
+}
 
-    /// Where the input limit cuts the peak off, the best input is at the limit or near it.
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    /// A reserve on the way that can take in little more cuts the inputs off left of the peak.
     #[test]
-    fn cycles_that_the_reserve_limit_cuts_off(
-        hops in proptest::collection::vec(
-            (0_u128..1 << 60, 1_u128 << 100..RESERVE_MAX), 2..=4,
-        ),
+    fn cycles_that_a_reserve_cuts_off(
+        base in (5_u128..200, 100_u128..4_000),
+        room in (96_u32..111).prop_map(|bits| 1_u128 << bits),
+        coarse in (3_u128..60, 3_u128..60),
     ) {
-        let hops: Vec<Hop> =
-            hops.iter().map(|&(less, out)| usual(RESERVE_MAX - less, out)).collect();
-        stands(&hops, 512)?;
+        same_as_brute_force(&[
+            usual(base.0, 1 << 111),
+            usual(RESERVE_MAX - room, coarse.0),
+            usual(coarse.1, base.1),
+        ]);
+    }
+
+    /// The same around the peak, where rounding decides which of the inputs up to the cut is best.
+    #[test]
+    fn cycles_cut_off_near_the_peak(
+        first in (5_u128..40, 20_u128..120),
+        room in 1_u128..40,
+        price in 30_u128..100,
+    ) {
+        // The second hop gives `price` / 100 units a unit, so less than the first hop's reserve.
+        let hops = [usual(first.0, first.1), usual(RESERVE_MAX - room, RESERVE_MAX / 100 * price)];
+        same_as_trying(&hops, first.1);
+    }
+}
+
+/// Left of a cut the profit rises steeply, and few amounts come into question, however deep the
+/// pools are.
+#[test]
+fn a_cut_off_cycle_is_proved_at_once() {
+    let deep = 1 << 90;
+    for room in [1_u128 << 60, 1 << 70, 1 << 80] {
+        let hops = [
+            usual(deep, deep),
+            usual(RESERVE_MAX - room, RESERVE_MAX),
+            usual(deep, deep << 4),
+        ];
+        let cycle = Cycle::new(&hops).unwrap();
+        let best = optimum_within(&cycle, 8).unwrap().unwrap();
+        assert!(
+            cycle.input_limit() - best.input < 16,
+            "the best input is at the cut"
+        );
+        stands(&hops, 8).unwrap();
     }
 }
 
@@ -193,6 +236,7 @@ fn a_search_that_is_too_long_ends_with_bounds() {
     let result = optimum_within(&Cycle::new(&hops).unwrap(), 1_000);
     let NotProved { lower, upper, .. } = result.unwrap_err();
     let lower = lower.unwrap();
+    is_consistent(&Cycle::new(&hops).unwrap(), lower);
     // At most what rounding at both tokens costs is open.
     assert!(lower.profit < upper && upper - lower.profit < 2 * 10_u128.pow(12) + 2);
     assert!(result.unwrap_err().to_string().contains("1000 amounts"));

@@ -16,10 +16,6 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A unit of the bot.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a simulation carries its hops by value: boxing it would allocate per unit"
-)]
 pub enum Unit {
     /// Registrar: check a cycle that the crawl found.
     Register(Cycle),

@@ -10,6 +10,7 @@ use crate::census::{Census, CensusError, ThreadSpec};
 use crate::fleet::{Shared, State};
 use crate::receipt::{Ended, Failure};
 use crate::workload::{Pin, UnitContext, Workload};
+use regatta_core::budget::CYCLE;
 use regatta_core::host::{ClosePhase, Grant, StartError};
 use regatta_core::plan::LaneBinding;
 use regatta_core::role::RoleId;
@@ -43,11 +44,16 @@ pub(crate) fn spawn<W: Workload>(
     // Several fleets of one process each have a thread with a number of its own.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let projected = shared.plan.census();
+    let row = projected.iter().find(|row| row.resource == CYCLE);
+    let prefix = row
+        .and_then(|row| row.threads.as_ref())
+        .map_or("serial-", |prefix| prefix.as_str());
     let spec = ThreadSpec {
-        kernel_name: format!("rg-serial-{number}"),
+        kernel_name: format!("{prefix}{number}"),
         name: format!("regatta/{name}/serial/{number}"),
         owner: name.to_owned(),
-        role: "cycle".to_owned(),
+        role: CYCLE.to_owned(),
         sizing: "one per fleet on the serial tier".to_owned(),
         binding: LaneBinding::Pinned,
     };

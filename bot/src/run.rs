@@ -136,7 +136,11 @@ struct Start {
 
 fn start(args: &RunArgs) -> Result<Start, RunError> {
     if args.pools.is_empty() {
-        let made = generate(&MarketConfig::with_seed(args.seed))?;
+        let mut config = MarketConfig::with_seed(args.seed);
+        if args.scenario.is_some() {
+            config.tokens = scenario::TOKENS;
+        }
+        let made = generate(&config)?;
         return Ok(Start {
             name: format!("made up from seed {}", args.seed),
             market: made.market,

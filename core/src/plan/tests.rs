@@ -240,7 +240,7 @@ fn what_an_operator_set_in_vain_is_named() {
     // Pins are what the work is split over, on either tier.
     let keys = |milli| {
         let plan = plan_with(exact(milli), Profile::Auto, BOTH, &set).unwrap();
-        plan.keys(crate::role::WorkerRole::Solver.id())
+        plan.keys(WorkerRole::Solver.id())
     };
     assert_eq!((keys(4000), keys(8000)), (2, 2));
 }

@@ -313,6 +313,13 @@ fn markets_of_any_size_can_be_made_and_have_cycles() {
             assert_eq!(made, generate(&config).unwrap());
             assert_eq!(made.market.tokens().len(), tokens as usize);
             assert_eq!(made.market.exchanges().len(), 2);
+            // Enough that rounding is no wider than the noise.
+            let reserves = made
+                .market
+                .pools()
+                .iter()
+                .flat_map(|p| [p.reserve0, p.reserve1]);
+            assert!(reserves.min().unwrap() >= 990_000);
             assert!(CycleGraph::new(&made.market, made.base, 2).is_ok());
             assert!(CycleGraph::new(&made.market, made.base, 4).is_ok());
         }

@@ -1,3 +1,5 @@
+//! What a market promises, and the small markets that other tests use.
+
 use proptest::prelude::*;
 
 use super::*;

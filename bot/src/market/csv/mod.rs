@@ -21,6 +21,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use serde::Serialize;
+
 pub use error::{LoadError, Place, RowError};
 use row::{Header, Row};
 
@@ -66,7 +68,7 @@ pub enum PoolIsToken {
 }
 
 /// How many rows were right but useless, by reason. A row counts once, under the first that applies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Skipped {
     /// A reserve is zero: nothing can be traded.
     pub zero_reserve: u64,

@@ -1,3 +1,5 @@
+//! Real files, every way a file can be wrong, and mutations of good ones.
+
 use std::io::Write as _;
 use std::path::PathBuf;
 

@@ -141,7 +141,7 @@ mod tests {
                 None => prop_assert!(r_in + amount > MAX_RESERVE || exact == big(0)),
                 Some(out) => {
                     prop_assert_eq!(big(out), exact);
-                    prop_assert!(out < r_out);
+                    prop_assert!(out < r_out && r_in + amount <= MAX_RESERVE);
                     prop_assert!(big(r_in + amount) * big(r_out - out) >= big(r_in) * big(r_out));
                 }
             }

@@ -126,7 +126,7 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
         }
         self.note_backed(backed);
         if !armed {
-            self.backstop_at = None;
+            (self.backstop_at, self.last_tick) = (None, Instant::ORIGIN);
         } else if self.backstop_at.is_none() {
             self.backstop_at = Some(now + self.backstop);
             self.last_tick = now;

@@ -266,45 +266,50 @@ fn check_seats(config: &HostConfig<'_>) -> Result<(), HostError> {
     Ok(())
 }
 
-fn lane(config: &HostConfig<'_>, role: RoleId, lane: &LaneConfig) -> Result<Lane, HostError> {
-    let spec = config.table.get(role).ok_or(RoleTableError::Empty)?;
-    let serving = || {
-        config
-            .seats
-            .iter()
-            .zip(0_u8..)
-            .filter(|(seat, _)| seat.roles.contains(role))
+/// The seats that serve `role`, with their numbers.
+fn serving<'a>(
+    config: &HostConfig<'a>,
+    role: RoleId,
+) -> impl Iterator<Item = (&'a SeatSpec, u8)> + use<'a> {
+    let seats = config.seats.iter().zip(0_u8..);
+    seats.filter(move |(seat, _)| seat.roles.contains(role))
+}
+
+/// The kind of the seats that serve `role`, if any does; `table` is what the role table says.
+fn seat_kind(
+    config: &HostConfig<'_>,
+    role: RoleId,
+    table: SeatKind,
+) -> Result<Option<SeatKind>, HostError> {
+    let mut kinds = serving(config, role).map(|(seat, _)| seat.kind);
+    let Some(first) = kinds.next() else {
+        return Ok(None);
     };
-    let mut kind = None;
-    for (seat, _) in serving() {
-        match kind {
-            None => kind = Some(seat.kind),
-            Some(first) if first != seat.kind => {
-                return Err(HostError::MixedSeats {
-                    role,
-                    first,
-                    second: seat.kind,
-                });
-            }
-            Some(_) => {}
-        }
+    if let Some(second) = kinds.find(|kind| *kind != first) {
+        return Err(HostError::MixedSeats {
+            role,
+            first,
+            second,
+        });
     }
-    if let Some(seat) = kind
-        && seat != SeatKind::Pooled
-        && seat != spec.seat
-    {
+    if first != SeatKind::Pooled && first != table {
         return Err(HostError::SeatKind {
             role,
-            seat,
-            table: spec.seat,
+            seat: first,
+            table,
         });
     }
-    if kind == Some(SeatKind::FixedPin) && serving().count() > 1 {
-        return Err(HostError::FixedPins {
-            role,
-            seats: serving().count(),
-        });
+    let seats = serving(config, role).count();
+    if first == SeatKind::FixedPin && seats > 1 {
+        return Err(HostError::FixedPins { role, seats });
     }
+    Ok(Some(first))
+}
+
+fn lane(config: &HostConfig<'_>, role: RoleId, lane: &LaneConfig) -> Result<Lane, HostError> {
+    let spec = config.table.get(role).ok_or(RoleTableError::Empty)?;
+    let serving = || serving(config, role);
+    let kind = seat_kind(config, role, spec.seat)?;
     if lane.rows > 0 {
         if kind.is_none() {
             return Err(HostError::NoSeat {

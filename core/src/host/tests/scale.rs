@@ -78,6 +78,7 @@ fn life_of_all(rows: u32, layout: &Layout, keys: u8) -> u64 {
     }
     let mut ended = 0;
     while ended < rows {
+        let before = ended;
         while let (Some(grant), n) = meter.touches(|h| h.poll_grant(NOW, &guard)) {
             most = most.max(n);
             let (started, n) = meter.touches(|h| h.start(grant.seat, grant.unit, NOW, &guard));
@@ -104,6 +105,10 @@ fn life_of_all(rows: u32, layout: &Layout, keys: u8) -> u64 {
             most = most.max(n).max(m);
             ended += 1;
         }
+        assert!(
+            ended > before,
+            "{ended} of {rows} units ended, and nothing moves"
+        );
     }
     assert!(meter.host.is_idle());
     assert_eq!(meter.host.audit(), Ok(()));

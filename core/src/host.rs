@@ -38,6 +38,7 @@ mod progress;
 mod query;
 
 pub use boot::{HostConfig, HostError, Window};
+pub use complete::Released;
 pub use error::{
     AuditError, CloseError, EnqueueError, EpochError, InputError, ResizeError, SeatDiedError,
     SeatDoneError, StartError,

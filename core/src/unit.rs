@@ -232,7 +232,7 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> UnitTable<R> {
             return None;
         }
         let index = list.head;
-        list.head = self.row_mut(index).next;
+        list.head = core::mem::replace(&mut self.row_mut(index).next, NIL);
         list.len -= 1;
         if list.is_empty() {
             *list = List::EMPTY;
@@ -281,7 +281,10 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> UnitTable<R> {
     /// Frees a row: the generation moves on and no earlier id matches any more.
     pub(crate) fn free(&mut self, list: &mut List, index: u32) {
         let row = self.row_mut(index);
-        row.generation = row.generation.wrapping_add(1);
+        *row = UnitRow {
+            generation: row.generation.wrapping_add(1),
+            ..UnitRow::FREE
+        };
         // The row that was used last is the one whose memory is warm.
         self.push_front(list, index, Place::Free);
     }

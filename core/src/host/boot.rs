@@ -91,6 +91,27 @@ pub enum HostError {
         /// The kind of another.
         second: SeatKind,
     },
+    /// A lane is served by pins that the table does not give it, so its grant order has no step for
+    /// them.
+    #[error(
+        "role {role:?} is served by {seat:?} seats: the table has it as {table:?}, so they must be that or Pooled"
+    )]
+    SeatKind {
+        /// The role.
+        role: RoleId,
+        /// The kind of its seats.
+        seat: SeatKind,
+        /// The kind in the table.
+        table: SeatKind,
+    },
+    /// A role with a fixed pin has more seats than that one.
+    #[error("role {role:?} has {seats} fixed pins, and it takes exactly one")]
+    FixedPins {
+        /// The role.
+        role: RoleId,
+        /// How many seats it has.
+        seats: usize,
+    },
     /// A lane has rows and no seat, so its units would wait for ever.
     #[error("role {role:?} has {rows} rows and no seat that serves it")]
     NoSeat {
@@ -116,6 +137,16 @@ pub enum HostError {
         key: u8,
         /// Seats that have it.
         seats: usize,
+    },
+    /// A window is on a role that is not in the table.
+    #[error("producer {producer} has a window on role {role:?}, and the table has {roles} roles")]
+    WindowRole {
+        /// Who submits.
+        producer: &'static str,
+        /// The role named.
+        role: RoleId,
+        /// Roles in the table.
+        roles: usize,
     },
     /// The windows of the producers on a lane exceed its rows.
     #[error(
@@ -148,6 +179,13 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
         if config.lanes.len() != roles {
             return Err(HostError::Lanes {
                 lanes: config.lanes.len(),
+                roles,
+            });
+        }
+        if let Some(window) = config.windows.iter().find(|w| w.role.index() >= roles) {
+            return Err(HostError::WindowRole {
+                producer: window.producer,
+                role: window.role,
                 roles,
             });
         }
@@ -228,29 +266,50 @@ fn check_seats(config: &HostConfig<'_>) -> Result<(), HostError> {
     Ok(())
 }
 
+/// The seats that serve `role`, with their numbers.
+fn serving<'a>(
+    config: &HostConfig<'a>,
+    role: RoleId,
+) -> impl Iterator<Item = (&'a SeatSpec, u8)> + use<'a> {
+    let seats = config.seats.iter().zip(0_u8..);
+    seats.filter(move |(seat, _)| seat.roles.contains(role))
+}
+
+/// The kind of the seats that serve `role`, if any does; `table` is what the role table says.
+fn seat_kind(
+    config: &HostConfig<'_>,
+    role: RoleId,
+    table: SeatKind,
+) -> Result<Option<SeatKind>, HostError> {
+    let mut kinds = serving(config, role).map(|(seat, _)| seat.kind);
+    let Some(first) = kinds.next() else {
+        return Ok(None);
+    };
+    if let Some(second) = kinds.find(|kind| *kind != first) {
+        return Err(HostError::MixedSeats {
+            role,
+            first,
+            second,
+        });
+    }
+    if first != SeatKind::Pooled && first != table {
+        return Err(HostError::SeatKind {
+            role,
+            seat: first,
+            table,
+        });
+    }
+    let seats = serving(config, role).count();
+    if first == SeatKind::FixedPin && seats > 1 {
+        return Err(HostError::FixedPins { role, seats });
+    }
+    Ok(Some(first))
+}
+
 fn lane(config: &HostConfig<'_>, role: RoleId, lane: &LaneConfig) -> Result<Lane, HostError> {
     let spec = config.table.get(role).ok_or(RoleTableError::Empty)?;
-    let serving = || {
-        config
-            .seats
-            .iter()
-            .zip(0_u8..)
-            .filter(|(seat, _)| seat.roles.contains(role))
-    };
-    let mut kind = None;
-    for (seat, _) in serving() {
-        match kind {
-            None => kind = Some(seat.kind),
-            Some(first) if first != seat.kind => {
-                return Err(HostError::MixedSeats {
-                    role,
-                    first,
-                    second: seat.kind,
-                });
-            }
-            Some(_) => {}
-        }
-    }
+    let serving = || serving(config, role);
+    let kind = seat_kind(config, role, spec.seat)?;
     if lane.rows > 0 {
         if kind.is_none() {
             return Err(HostError::NoSeat {

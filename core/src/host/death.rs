@@ -37,11 +37,8 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
         self.note_phase(seat);
         self.loaded &= !seat.bit();
 
-        if let Some((role, unit)) = held {
+        if let Some((_, unit)) = held {
             self.end_in_flight(unit, Outcome::LaneDeath);
-            if self.lanes[role.index()].owns_receipts {
-                self.fault(role);
-            }
         }
         if spec.kind == SeatKind::KeyedPin {
             for role in spec.roles.iter() {
@@ -57,6 +54,12 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
                 self.end_list(role, &mut queue, Outcome::LaneDeath);
                 self.note_waiting(role);
             }
+        }
+        // After the seat's own queue: a fault counts what still waits in the lane as none.
+        if let Some((role, _)) = held
+            && self.lanes[role.index()].owns_receipts
+        {
+            self.fault(role);
         }
         for role in spec.roles.iter() {
             if self.lanes[role.index()].seats & !self.dead == 0 {

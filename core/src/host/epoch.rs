@@ -96,6 +96,7 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
 
         let mut load = [0_u8; MAX_SEATS];
         let lane = &mut self.lanes[role.index()];
+        let homes_before = lane.homes.clone();
         for (key, home) in (0_u8..).zip(lane.homes.iter_mut()) {
             *home = NO_HOME;
             if let Some(seat) =
@@ -111,7 +112,11 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
                 load[seat.index()] += 1;
             }
         }
-        self.requeue_keys(role);
+        // Boundaries come with every epoch and moves with a death or a resize: only those pay for the
+        // units that wait.
+        if lane.homes != homes_before {
+            self.requeue_keys(role);
+        }
     }
 
     /// Moves the units that wait on a seat to where their keys are at home now.

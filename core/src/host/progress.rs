@@ -109,11 +109,15 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
         let mut backed = RoleMask::EMPTY;
         for role in self.waiting.iter() {
             if self.ready(role) == 0 {
+                self.excuse(role);
                 continue;
             }
             let hold = self.lanes[role.index()]
                 .may_start(role, self.load(role), guard)
                 .err();
+            if hold.is_some() {
+                self.excuse(role);
+            }
             // A lane at its own slots waits for a unit of its own, whose end is an input.
             armed |= hold != Some(HoldReason::Slots);
             if hold.is_some_and(HoldReason::is_guard) {
@@ -122,10 +126,20 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
         }
         self.note_backed(backed);
         if !armed {
-            self.backstop_at = None;
+            (self.backstop_at, self.last_tick) = (None, Instant::ORIGIN);
         } else if self.backstop_at.is_none() {
             self.backstop_at = Some(now + self.backstop);
             self.last_tick = now;
+        }
+    }
+
+    /// The lane cannot move now, whatever it could at the last tick: its strikes are void. A guard that
+    /// says yes at each tick and no at each grant, or a seat that others take first, is no fault.
+    fn excuse(&mut self, role: RoleId) {
+        // What an alarm has yet to tell stays as it was.
+        if !self.stuck.contains(role) {
+            let strikes = &mut self.lanes[role.index()].strikes;
+            (strikes.ticks, strikes.credited) = (0, Duration::ZERO);
         }
     }
 

@@ -4,7 +4,6 @@ use super::*;
 use crate::unit::{UnitRow, UnitTable};
 use SlotEvent as E;
 use SlotPhase as P;
-use std::vec::Vec;
 
 const ROLE: RoleId = RoleId::new(2);
 const OTHER: RoleId = RoleId::new(5);

@@ -3,7 +3,6 @@
 use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use std::vec::Vec;
 
 const ROWS: u32 = 12;
 const PLACES: [Place; 3] = [Place::Free, Place::Queue, Place::Backlog];
@@ -190,4 +189,25 @@ fn a_generation_goes_round_and_not_to_a_panic() {
     table.free(&mut List::EMPTY.clone(), 0);
     assert_eq!(table.id(0).generation(), 0);
     assert!(table.find(last, |_| true).is_err());
+}
+
+#[test]
+fn a_row_that_is_free_or_with_a_seat_remembers_nothing_of_the_lists_it_was_in() {
+    let mut table = UnitTable::new([UnitRow::FREE; 3]);
+    let (mut free, mut queue, mut resolved) = (List::EMPTY, List::EMPTY, List::EMPTY);
+    for index in 0..3 {
+        table.push_back(&mut queue, index, Place::Queue);
+    }
+    table.fill(0, RoleId::new(4), 2);
+    table.pop_front(&mut queue);
+    table.set_in_flight(0);
+    assert_eq!(table.rows()[0].next, NIL);
+    table.resolve(&mut resolved, 0, Outcome::Panicked);
+    table.pop_front(&mut resolved);
+    table.free(&mut free, 0);
+    let fresh = UnitRow {
+        generation: 1,
+        ..UnitRow::FREE
+    };
+    assert_eq!(table.rows()[0], fresh);
 }

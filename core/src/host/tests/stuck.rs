@@ -1,0 +1,170 @@
+//! The self-check: it fires for a driver that does not grant, and for no other.
+
+use super::layout::{DELTA, K, Layout, POOL};
+use super::rig::FleetRig;
+use crate::host::{Alarm, Input};
+use crate::role::WorkerRole as W;
+use crate::seat::SeatId;
+use crate::time::Duration;
+
+fn pinned() -> FleetRig {
+    FleetRig::new(&Layout::pinned())
+}
+
+/// A tick by a driver that forgets to poll grants.
+fn tick_only(rig: &mut FleetRig) {
+    rig.handle(Input::BackstopTick).unwrap();
+}
+
+#[test]
+fn a_driver_that_never_polls_grants_is_found_after_k_ticks() {
+    let mut rig = pinned();
+    rig.enqueue(W::Resolve);
+    for tick in 1..=K {
+        rig.now = rig.host.next_deadline(&rig.guard).unwrap();
+        tick_only(&mut rig);
+        let alarms = rig.alarms();
+        if tick < K {
+            assert_eq!(alarms, [], "tick {tick}");
+        } else {
+            let stuck = Alarm::Stuck {
+                role: W::Resolve.id(),
+                ticks: K,
+                credited: DELTA.times(K.into()),
+            };
+            assert_eq!(alarms, [stuck]);
+        }
+    }
+}
+
+#[test]
+fn ticks_that_come_early_count_for_nothing() {
+    let mut rig = pinned();
+    rig.enqueue(W::Resolve);
+    for _ in 0..10 * K {
+        rig.pass(Duration::from_millis(3));
+        let due = rig.host.next_deadline(&rig.guard).unwrap() <= rig.now;
+        assert!(!due);
+        tick_only(&mut rig);
+    }
+    assert_eq!(rig.alarms(), []);
+}
+
+#[test]
+fn a_stopped_process_is_not_a_stuck_lane() {
+    let mut rig = pinned();
+    rig.enqueue(W::Resolve);
+    for tick in 1..=K {
+        rig.pass(Duration::from_secs(3600));
+        tick_only(&mut rig);
+        // An hour counts as two intervals; the ticks are what is short.
+        assert_eq!(rig.alarms().is_empty(), tick < K);
+    }
+    let credited = rig.host.lanes[W::Resolve.id().index()].strikes.credited;
+    assert_eq!(credited, DELTA.times(2 * u64::from(K)));
+}
+
+#[test]
+fn a_grant_in_between_starts_the_count_anew() {
+    let mut rig = pinned();
+    for _ in 0..6 {
+        rig.enqueue(W::Resolve);
+    }
+    for tick in 1..4 * K {
+        rig.now = rig.host.next_deadline(&rig.guard).unwrap();
+        tick_only(&mut rig);
+        if tick % (K - 1) == 0 {
+            let grant = rig.grant().unwrap();
+            rig.start(grant).unwrap();
+        }
+        assert_eq!(rig.alarms(), [], "tick {tick}");
+    }
+}
+
+#[test]
+fn a_lane_that_the_guard_holds_is_not_stuck_however_long() {
+    let mut rig = pinned();
+    rig.cordon(true);
+    rig.enqueue(W::Registrar);
+    for _ in 0..10 * K {
+        assert_eq!(rig.sleep_to_deadline().unwrap(), []);
+    }
+    assert_eq!(rig.alarms(), []);
+    assert_eq!(rig.host.counters().ticks, 10 * u64::from(K));
+}
+
+#[test]
+fn a_lane_that_waits_for_a_busy_seat_is_not_stuck_while_others_tick() {
+    let mut rig = FleetRig::new(&Layout::serial());
+    rig.enqueue(W::Merge);
+    rig.pump();
+    rig.enqueue(W::Submitter);
+    for _ in 0..10 * K {
+        rig.pass(DELTA);
+        tick_only(&mut rig);
+    }
+    assert_eq!(rig.alarms(), []);
+}
+
+#[test]
+fn a_guard_that_says_yes_at_each_tick_and_no_at_each_grant_is_not_a_stuck_lane() {
+    let mut rig = pinned();
+    rig.cordon(true);
+    rig.enqueue(W::Registrar);
+    for _ in 0..10 * K {
+        rig.now = rig.host.next_deadline(&rig.guard).unwrap();
+        rig.cordon(false);
+        tick_only(&mut rig);
+        rig.cordon(true);
+        assert_eq!(rig.pump(), []);
+    }
+    assert_eq!(rig.alarms(), []);
+}
+
+#[test]
+fn a_lane_that_others_outrun_at_each_tick_is_not_stuck() {
+    let mut rig = FleetRig::new(&Layout::serial());
+    rig.cordon(true);
+    rig.enqueue(W::Registrar);
+    for _ in 0..10 * K {
+        rig.now = rig.host.next_deadline(&rig.guard).unwrap();
+        rig.enqueue(W::Submitter);
+        rig.cordon(false);
+        tick_only(&mut rig);
+        assert_eq!(rig.pumped_roles(), [W::Submitter.id()]);
+        rig.cordon(true);
+        rig.finish(SeatId::new(0));
+        assert_eq!(rig.pump(), []);
+        rig.collect();
+    }
+    assert_eq!(rig.alarms(), []);
+}
+
+#[test]
+fn a_seat_that_is_stuck_in_its_unit_is_seen_and_not_aborted() {
+    let mut rig = pinned();
+    rig.enqueue(W::Resolve);
+    rig.pass(DELTA);
+    rig.pump();
+    rig.pass(Duration::from_secs(60));
+    let role = W::Resolve.id();
+    assert_eq!(
+        rig.host.oldest_running(role, rig.now),
+        Some(Duration::from_secs(60))
+    );
+    rig.enqueue(W::Resolve);
+    rig.pump();
+    rig.pass(Duration::from_secs(1));
+    assert_eq!(
+        rig.host.oldest_running(role, rig.now),
+        Some(Duration::from_secs(61))
+    );
+    assert_eq!(rig.alarms(), []);
+    rig.finish(SeatId::new(POOL));
+    assert_eq!(
+        rig.host.oldest_running(role, rig.now),
+        Some(Duration::from_secs(1))
+    );
+    rig.finish(SeatId::new(POOL + 1));
+    assert_eq!(rig.host.oldest_running(role, rig.now), None);
+}

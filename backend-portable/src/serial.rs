@@ -171,7 +171,8 @@ impl<'a, W: Workload> Cycle<'a, W> {
             None => (RunResult::Panicked, failed("the unit had no payload")),
         };
         let mut state = self.shared.lock();
-        state.slots.report(grant.unit, ended);
+        let late = state.slots.report(grant.unit, ended);
+        state.uncollected.extend(late);
         let (now, guard) = self.shared.guard();
         if let Err(error) = state
             .host

@@ -58,7 +58,7 @@ pub enum AlarmAction {
     #[default]
     Abort,
     /// The function decides. For tests, and for programs with a last will of their own. It is called
-    /// under the fleet's lock and must not use the fleet.
+    /// under the fleet's lock and must not use the fleet; a panic of it is logged.
     Call(Box<dyn Fn(&AlarmReport) + Send + Sync>),
 }
 

@@ -152,7 +152,9 @@ impl<W: Workload> Shared<W> {
         tracing::error!("{report}");
         match &self.alarm {
             AlarmAction::Abort => std::process::abort(),
-            AlarmAction::Call(action) => action(&report),
+            AlarmAction::Call(action) => {
+                serial::caught("the alarm action", || action(&report));
+            }
         }
     }
 
@@ -212,7 +214,10 @@ impl<W: Workload> Shared<W> {
         self.settle(&mut state);
     }
 
+    /// The last step of the cycle thread. What nobody collects is gone by the time it is announced.
     pub(crate) fn thread_ended(&self) {
+        let parting = std::mem::take(&mut self.lock().uncollected);
+        parting.into_iter().for_each(serial::discard);
         self.lock().thread_ended = true;
         self.changed.notify_all();
     }

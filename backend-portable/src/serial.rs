@@ -55,12 +55,8 @@ pub(crate) fn spawn<W: Workload>(
     census.spawn(spec, move || {
         ON_A_SEAT.set(true);
         shared.live.adopt_sleeper();
-        let ended = catch_unwind(AssertUnwindSafe(|| Cycle::new(&shared).run()));
-        if let Err(panic) = ended {
-            tracing::error!(
-                "the cycle thread panicked outside a unit: {}",
-                message(panic.as_ref())
-            );
+        let cycle = || Cycle::new(&shared).run();
+        if caught("the cycle thread, outside a unit,", cycle).is_none() {
             shared.seat_died(SEAT);
         }
         shared.thread_ended();
@@ -109,6 +105,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
             }
             self.shared.settle(&mut state);
             if state.host.closing() == Some(ClosePhase::Fence) && retired(&state) {
+                self.unlock(state);
                 return;
             }
             let deadline = state.host.next_deadline(&self.shared.guard().1);
@@ -122,7 +119,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
     fn unlock(&mut self, mut state: MutexGuard<'_, State<W>>) {
         std::mem::swap(&mut state.uncollected, &mut self.parting);
         drop(state);
-        self.parting.clear();
+        self.parting.drain(..).for_each(discard);
     }
 
     /// Delivers the inputs that have no message: an edge that was announced, a deadline that came.
@@ -198,7 +195,9 @@ impl<'a, W: Workload> Cycle<'a, W> {
                     role: grant.role,
                     key: grant.key,
                 });
-                (RunResult::Panicked, failed(message(panic.as_ref())))
+                let ended = failed(message(panic.as_ref()));
+                discard(panic);
+                (RunResult::Panicked, ended)
             }
         }
     }
@@ -219,6 +218,24 @@ fn failed<W: Workload>(message: &str) -> Ended<W> {
         },
         None,
     )
+}
+
+/// Calls code of the user's whose panic must not spread; `None` if it panicked.
+pub(crate) fn caught<T>(what: &str, call: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(value) => Some(value),
+        Err(panic) => {
+            tracing::error!("{what} panicked: {}", message(panic.as_ref()));
+            // Its destructor is the user's as well, and the last that could panic here.
+            std::mem::forget(panic);
+            None
+        }
+    }
+}
+
+/// Drops a value of the user's. A destructor that panics is no reason to lose the seat.
+pub(crate) fn discard<T>(value: T) {
+    caught("a destructor", || drop(value));
 }
 
 /// What a panic said, if it was text.

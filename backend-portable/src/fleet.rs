@@ -24,6 +24,9 @@ use thiserror::Error;
 /// Room for outcomes that nobody will collect, before the list has to grow.
 const UNCOLLECTED: usize = 1024;
 
+/// The most that closing keeps of its time for the thread to end in, after the drain.
+const RESERVE: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// How long [`Drop`] lets a fleet drain.
 const DROP_DRAIN: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -415,13 +418,22 @@ impl<W: Workload> Fleet<W> {
     }
 
     /// Closes the fleet within `timeout`: intake ends and held units end as not run at once, queued
-    /// units still run, and what is owed at the deadline ends as closed. Every receipt has resolved
-    /// when this returns. Closing a closed fleet returns the report again.
+    /// units still run, and what is owed when the drain ends, ends as closed. The drain leaves a
+    /// quarter of the time, at most a second, for the thread to end in. Every receipt has resolved when
+    /// this returns. Closing a closed fleet returns the report again.
+    ///
+    /// A unit that closes a fleet does not wait for it: the drain is over at once.
     pub fn close(&self, timeout: std::time::Duration) -> CloseReport {
+        let timeout = if serial::on_a_seat() {
+            std::time::Duration::ZERO
+        } else {
+            timeout
+        };
         let deadline = std::time::Instant::now().checked_add(timeout);
+        let drain_end = deadline.and_then(|at| at.checked_sub(RESERVE.min(timeout / 4)));
         self.step_close(ClosePhase::Quiesce);
         let drained = |state: &State<W>| state.host.is_idle() || state.thread_ended;
-        drop(self.shared.watch(self.shared.lock(), deadline, drained));
+        drop(self.shared.watch(self.shared.lock(), drain_end, drained));
         self.step_close(ClosePhase::Fence);
         let (state, _) = self
             .shared
@@ -432,16 +444,13 @@ impl<W: Workload> Fleet<W> {
             thread_ended: state.thread_ended,
         };
         drop(state);
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(thread) = thread
-            && report.thread_ended
-            && thread.join().is_err()
-        {
-            tracing::error!("the cycle thread unwound");
+        if report.thread_ended {
+            let mut handle = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            let thread = handle.take();
+            drop(handle);
+            if thread.is_some_and(|thread| thread.join().is_err()) {
+                tracing::error!("the cycle thread unwound");
+            }
         }
         report
     }

@@ -88,7 +88,7 @@ pub(crate) struct Shared<W: Workload> {
     pub(crate) keys: Box<[u8]>,
     alarm: AlarmAction,
     state: Mutex<State<W>>,
-    /// A lane got room, the host became idle, or the thread ended.
+    /// A lane got room or takes no more units, the host became idle, or the thread ended.
     changed: Condvar,
 }
 
@@ -122,7 +122,7 @@ impl<W: Workload> Shared<W> {
                 }
             }
         }
-        if state.watchers > 0 && state.host.is_idle() {
+        if state.watchers > 0 && (state.host.is_idle() || faulted(&state.host)) {
             self.changed.notify_all();
         }
         while let Some(alarm) = state.host.poll_alarm() {
@@ -256,6 +256,12 @@ impl<W: Workload> Shared<W> {
     }
 }
 
+/// Whether some lane is dead, so that whoever waits for room there waits in vain.
+fn faulted(host: &Host<Box<[UnitRow]>>) -> bool {
+    let mut roles = host.table().ids();
+    roles.any(|role| host.progress(role) == Some(Progress::Faulted))
+}
+
 /// A running fleet on the serial binding.
 ///
 /// Any number of threads may submit. Dropping the fleet closes it; receipts outlive it and are all
@@ -345,7 +351,7 @@ impl<W: Workload> Fleet<W> {
     }
 
     /// Blocks until the lane of `role` has room for a unit, or until `timeout` has passed. Another
-    /// submitter may take the room first.
+    /// submitter may take the room first. A lane without rows never has room and counts as closed.
     pub fn wait_for_room(
         &self,
         role: impl Into<RoleId>,
@@ -356,11 +362,10 @@ impl<W: Workload> Fleet<W> {
         }
         let role = role.into();
         let deadline = timeout.and_then(|t| std::time::Instant::now().checked_add(t));
+        let rows = self.shared.keys.get(role.index()).is_some_and(|n| *n > 0);
         let open = |state: &State<W>| {
-            matches!(
-                state.host.progress(role),
-                Some(Progress::Idle | Progress::Backed)
-            )
+            let progress = state.host.progress(role);
+            rows && matches!(progress, Some(Progress::Idle | Progress::Backed))
         };
         let (state, done) = self.shared.watch(self.shared.lock(), deadline, |s| {
             s.host.room(role) > 0 || !open(s)

@@ -284,6 +284,10 @@ impl<W: Workload> Fleet<W> {
         if config.plan.binding != Binding::Serial {
             return Err(BootError::Binding(config.plan.binding));
         }
+        if let Some(role) = config.unknown {
+            let roles = config.table.roles.len();
+            return Err(BootError::Role { role, roles });
+        }
         let rows = config.lanes.iter().map(|lane| lane.rows as usize).sum();
         let host = Host::new(
             &HostConfig {

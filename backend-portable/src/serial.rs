@@ -51,16 +51,18 @@ pub(crate) fn spawn<W: Workload>(
         sizing: "one per fleet on the serial tier".to_owned(),
         binding: LaneBinding::Pinned,
     };
-    let shared = Arc::clone(shared);
-    census.spawn(spec, move || {
+    let of_thread = Arc::clone(shared);
+    let thread = census.spawn(spec, move || {
+        let shared = of_thread;
         ON_A_SEAT.set(true);
-        shared.live.adopt_sleeper();
         let cycle = || Cycle::new(&shared).run();
         if caught("the cycle thread, outside a unit,", cycle).is_none() {
             shared.seat_died(SEAT);
         }
         shared.thread_ended();
-    })
+    })?;
+    shared.live.set_sleeper(thread.thread());
+    Ok(thread)
 }
 
 struct Cycle<'a, W: Workload> {

@@ -21,8 +21,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use thiserror::Error;
 
-/// Room for outcomes that nobody will collect, before the list has to grow.
-const UNCOLLECTED: usize = 1024;
+/// Room for outcomes that nobody will collect, before the list has to grow. A unit that ends adds one
+/// and the thread empties the list before the next; only closing and death add many at once.
+pub(crate) const UNCOLLECTED: usize = 16;
 
 /// The most that closing keeps of its time for the thread to end in, after the drain.
 const RESERVE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -318,7 +319,7 @@ impl<W: Workload> Fleet<W> {
             state: Mutex::new(State {
                 host,
                 slots: Slots::new(rows),
-                uncollected: Vec::with_capacity(rows.min(UNCOLLECTED)),
+                uncollected: Vec::with_capacity(UNCOLLECTED),
                 watchers: 0,
                 not_run: 0,
                 closed: 0,

@@ -7,7 +7,7 @@
 //! - Arenas are built, used and dropped on the cycle thread.
 
 use crate::census::{Census, CensusError, ThreadSpec};
-use crate::fleet::{Shared, State};
+use crate::fleet::{Shared, State, UNCOLLECTED};
 use crate::receipt::{Ended, Failure};
 use crate::workload::{Pin, UnitContext, Workload};
 use regatta_core::host::{ClosePhase, Grant, StartError};
@@ -40,9 +40,10 @@ pub(crate) fn spawn<W: Workload>(
     name: &str,
     census: &Census,
 ) -> Result<JoinHandle<()>, CensusError> {
-    // Several fleets of one process each have a thread with a number of its own.
+    // Several fleets of one process each have a thread with a number of its own, and the name has five
+    // bytes for it.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 100_000;
     let spec = ThreadSpec {
         kernel_name: format!("rg-serial-{number}"),
         name: format!("regatta/{name}/serial/{number}"),
@@ -92,7 +93,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
             shared,
             arenas,
             edge: 0,
-            parting: Vec::new(),
+            parting: Vec::with_capacity(UNCOLLECTED),
         }
     }
 

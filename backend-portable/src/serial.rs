@@ -7,7 +7,7 @@
 //! - Arenas are built, used and dropped on the cycle thread.
 
 use crate::census::{Census, CensusError, ThreadSpec};
-use crate::fleet::{Shared, State};
+use crate::fleet::{Shared, State, UNCOLLECTED};
 use crate::receipt::{Ended, Failure};
 use crate::workload::{Pin, UnitContext, Workload};
 use regatta_core::budget::CYCLE;
@@ -41,14 +41,15 @@ pub(crate) fn spawn<W: Workload>(
     name: &str,
     census: &Census,
 ) -> Result<JoinHandle<()>, CensusError> {
-    // Several fleets of one process each have a thread with a number of its own.
+    // Several fleets of one process each have a thread with a number of its own. The kernel keeps
+    // fifteen bytes of a name: the prefix and three digits.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 1_000;
     let projected = shared.plan.census();
     let row = projected.iter().find(|row| row.resource == CYCLE);
     let prefix = row
         .and_then(|row| row.threads.as_ref())
-        .map_or("serial-", |prefix| prefix.as_str());
+        .map_or("work-serial-", |prefix| prefix.as_str());
     let spec = ThreadSpec {
         kernel_name: format!("{prefix}{number}"),
         name: format!("regatta/{name}/serial/{number}"),
@@ -57,20 +58,18 @@ pub(crate) fn spawn<W: Workload>(
         sizing: "one per fleet on the serial tier".to_owned(),
         binding: LaneBinding::Pinned,
     };
-    let shared = Arc::clone(shared);
-    census.spawn(spec, move || {
+    let of_thread = Arc::clone(shared);
+    let thread = census.spawn(spec, move || {
+        let shared = of_thread;
         ON_A_SEAT.set(true);
-        shared.live.adopt_sleeper();
-        let ended = catch_unwind(AssertUnwindSafe(|| Cycle::new(&shared).run()));
-        if let Err(panic) = ended {
-            tracing::error!(
-                "the cycle thread panicked outside a unit: {}",
-                message(panic.as_ref())
-            );
+        let cycle = || Cycle::new(&shared).run();
+        if caught("the cycle thread, outside a unit,", cycle).is_none() {
             shared.seat_died(SEAT);
         }
         shared.thread_ended();
-    })
+    })?;
+    shared.live.set_sleeper(thread.thread());
+    Ok(thread)
 }
 
 struct Cycle<'a, W: Workload> {
@@ -100,7 +99,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
             shared,
             arenas,
             edge: 0,
-            parting: Vec::new(),
+            parting: Vec::with_capacity(UNCOLLECTED),
         }
     }
 
@@ -115,6 +114,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
             }
             self.shared.settle(&mut state);
             if state.host.closing() == Some(ClosePhase::Fence) && retired(&state) {
+                self.unlock(state);
                 return;
             }
             let deadline = state.host.next_deadline(&self.shared.guard().1);
@@ -128,7 +128,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
     fn unlock(&mut self, mut state: MutexGuard<'_, State<W>>) {
         std::mem::swap(&mut state.uncollected, &mut self.parting);
         drop(state);
-        self.parting.clear();
+        self.parting.drain(..).for_each(discard);
     }
 
     /// Delivers the inputs that have no message: an edge that was announced, a deadline that came.
@@ -177,7 +177,8 @@ impl<'a, W: Workload> Cycle<'a, W> {
             None => (RunResult::Panicked, failed("the unit had no payload")),
         };
         let mut state = self.shared.lock();
-        state.slots.report(grant.unit, ended);
+        let late = state.slots.report(grant.unit, ended);
+        state.uncollected.extend(late);
         let (now, guard) = self.shared.guard();
         if let Err(error) = state
             .host
@@ -203,7 +204,9 @@ impl<'a, W: Workload> Cycle<'a, W> {
                     role: grant.role,
                     key: grant.key,
                 });
-                (RunResult::Panicked, failed(message(panic.as_ref())))
+                let ended = failed(message(panic.as_ref()));
+                discard(panic);
+                (RunResult::Panicked, ended)
             }
         }
     }
@@ -224,6 +227,24 @@ fn failed<W: Workload>(message: &str) -> Ended<W> {
         },
         None,
     )
+}
+
+/// Calls code of the user's whose panic must not spread; `None` if it panicked.
+pub(crate) fn caught<T>(what: &str, call: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(value) => Some(value),
+        Err(panic) => {
+            tracing::error!("{what} panicked: {}", message(panic.as_ref()));
+            // Its destructor is the user's as well, and the last that could panic here.
+            std::mem::forget(panic);
+            None
+        }
+    }
+}
+
+/// Drops a value of the user's. A destructor that panics is no reason to lose the seat.
+pub(crate) fn discard<T>(value: T) {
+    caught("a destructor", || drop(value));
 }
 
 /// What a panic said, if it was text.

@@ -1,5 +1,19 @@
 //! The arbitrage bot that runs on the Regatta worker fleet.
+//!
+//! From a stream of blocks it keeps pool states, finds arbitrage cycles, solves what each block
+//! touched, simulates the good ones exactly and publishes the best. `docs/tour.md` walks through it.
+
+pub mod cli;
 pub mod cycles;
+pub mod exit;
 pub mod market;
+pub mod partition;
+pub mod pipeline;
+pub mod plan;
+mod publish;
+pub mod report;
+pub mod run;
+pub mod scenario;
 pub mod solver;
 pub mod source;
+mod tally;

@@ -1,6 +1,6 @@
 //! One declaration per state machine.
 //!
-//! [`fsm!`](crate::fsm) takes the legal transitions of a machine, each with its name, and yields the
+//! [`fsm!`](crate::fsm!) takes the legal transitions of a machine, each with its name, and yields the
 //! state and event enums, the step function with its typed error, and the transition list as data.
 //! The step function and the list come from the same lines, so the documentation generated from
 //! the list cannot disagree with what runs.

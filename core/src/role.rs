@@ -5,14 +5,19 @@
 //! own and everything else stays as it is.
 //!
 //! # Invariants
-//! - A checked table ([`RoleTable::check`]) names at most [`MAX_ROLES`] roles with distinct names,
-//!   and its grant order mentions each pooled role once and each pinned role twice, first
+//! - A checked table ([`RoleTable::check`]) names at most [`MAX_ROLES`] roles and [`MAX_CONSUMERS`]
+//!   other consumers, all with distinct names, and its grant order mentions each pooled role once and each pinned role twice, first
 //!   [`GrantStep::Pinned`], later [`GrantStep::Claim`].
 
-use thiserror::Error;
+mod check;
+
+pub use check::RoleTableError;
 
 /// The most roles a table can hold; a [`RoleMask`] has a bit for each.
 pub const MAX_ROLES: usize = 16;
+
+/// The most consumers beside the roles that a table can hold.
+pub const MAX_CONSUMERS: usize = 16;
 
 /// A role, as its row number in the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -222,117 +227,7 @@ pub struct RoleTable {
     pub order: &'static [GrantStep],
 }
 
-/// Why a role table cannot be used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum RoleTableError {
-    /// No role at all.
-    #[error("a role table needs at least one role")]
-    Empty,
-    /// More roles than a mask has bits.
-    #[error("{roles} roles: a role table holds at most {MAX_ROLES}")]
-    TooMany {
-        /// How many there are.
-        roles: usize,
-    },
-    /// A thread name would be cut.
-    #[error("role {role}: its short name has {length} bytes and takes 1 to 7")]
-    ShortName {
-        /// Row of the role.
-        role: usize,
-        /// Length of the short name in bytes.
-        length: usize,
-    },
-    /// A step names a row that does not exist.
-    #[error("step {step} of the grant order names row {role}, and there are {roles}")]
-    UnknownRole {
-        /// Index of the step.
-        step: usize,
-        /// The row it names.
-        role: usize,
-        /// How many rows there are.
-        roles: usize,
-    },
-    /// A role is missing from the grant order, stands there too often, or as the wrong kind.
-    #[error(
-        "role {role}: the grant order must hold one Pooled step for a pooled role, and a Pinned step \
-         followed by a Claim step for a pinned one"
-    )]
-    Order {
-        /// Row of the role.
-        role: usize,
-    },
-    /// Two consumers would each take what the others leave.
-    #[error("role {role}: a second consumer takes the rest of the quota; only one can")]
-    SecondRest {
-        /// Row of the second.
-        role: usize,
-    },
-}
-
 impl RoleTable {
-    /// Whether the table can be used. Constant, so that a table in a `const` is checked by the build.
-    pub const fn check(&self) -> Result<(), RoleTableError> {
-        let roles = self.roles.len();
-        if roles == 0 {
-            return Err(RoleTableError::Empty);
-        }
-        if roles > MAX_ROLES {
-            return Err(RoleTableError::TooMany { roles });
-        }
-        let mut step = 0;
-        while step < self.order.len() {
-            let role = self.order[step].role().index();
-            if role >= roles {
-                return Err(RoleTableError::UnknownRole { step, role, roles });
-            }
-            step += 1;
-        }
-        let mut rest = 0;
-        let mut role = 0;
-        while role < roles {
-            let length = self.roles[role].short.len();
-            if length == 0 || length > 7 {
-                return Err(RoleTableError::ShortName { role, length });
-            }
-            if matches!(self.roles[role].share, ShareRule::Rest { .. }) {
-                rest += 1;
-                if rest > 1 {
-                    return Err(RoleTableError::SecondRest { role });
-                }
-            }
-            if !self.ordered(role) {
-                return Err(RoleTableError::Order { role });
-            }
-            role += 1;
-        }
-        Ok(())
-    }
-
-    const fn ordered(&self, role: usize) -> bool {
-        let (mut pooled, mut pinned, mut claim, mut claim_first) = (0, 0, 0, false);
-        let mut step = 0;
-        while step < self.order.len() {
-            if self.order[step].role().index() == role {
-                match self.order[step] {
-                    GrantStep::Pooled(_) => pooled += 1,
-                    GrantStep::Pinned(_) => pinned += 1,
-                    GrantStep::Claim(_) => {
-                        claim += 1;
-                        claim_first = pinned == 0;
-                    }
-                }
-            }
-            step += 1;
-        }
-        match self.roles[role].seat {
-            SeatKind::Pooled => pooled == 1 && pinned == 0 && claim == 0,
-            SeatKind::KeyedPin | SeatKind::FixedPin => {
-                pooled == 0 && pinned == 1 && claim == 1 && !claim_first
-            }
-        }
-    }
-
     /// The row of `role`, if the table has it.
     #[must_use]
     pub fn get(&self, role: RoleId) -> Option<&'static RoleSpec> {

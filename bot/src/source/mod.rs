@@ -1,1 +1,106 @@
-//! Being written.
+//! Where blocks come from.
+//!
+//! A [`BlockSource`] is a stream of [`Event`]s about one market: a block came, or a block that had come
+//! is no longer part of the chain. [`embedded`] makes blocks up from a seed.
+//!
+//! # Invariants
+//! - The events of a source describe one chain at a time: the parent of a [`Event::Block`] is the last
+//!   block that came and was not reverted, and only that block can be reverted.
+//! - A block's updates are in the order in which they happened. A pool may be in a block more than
+//!   once.
+
+pub mod embedded;
+mod rng;
+
+use core::fmt;
+
+use serde::{Serialize, Serializer};
+
+pub use rng::SplitMix64;
+
+use crate::market::{ApplyError, ReserveUpdate};
+
+/// The identity of a block. Two blocks of one number are told apart by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockHash([u8; 32]);
+
+impl BlockHash {
+    /// The hash with these bytes.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlockHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0x")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BlockHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for BlockHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A block and what it did to the market.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// Its height.
+    pub number: u64,
+    /// Its identity.
+    pub hash: BlockHash,
+    /// The identity of the block it builds on.
+    pub parent: BlockHash,
+    /// The reserves of the pools it moved, after each move, in order.
+    pub updates: Vec<ReserveUpdate>,
+}
+
+/// What a source has to say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A block was added to the chain. It is complete: no update of it is missing.
+    Block(Block),
+    /// The last block was taken off the chain: a consumer undoes its updates and retracts what it
+    /// published for it. A reorganisation is the reverted blocks, newest first, and then the new ones.
+    Reverted {
+        /// The block's height.
+        number: u64,
+        /// The block's identity.
+        hash: BlockHash,
+    },
+}
+
+/// Why a source has no next event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    /// A block moves a pool in a way that the market refuses.
+    #[error("block {number}: {problem}")]
+    Update {
+        /// The block's height.
+        number: u64,
+        /// What the market said.
+        problem: ApplyError,
+    },
+}
+
+/// A stream of blocks.
+pub trait BlockSource {
+    /// The next event, or `None` when the stream is over. It may wait for one, so it is not to be
+    /// called from a seat. After an error the source's state is unknown and it is to be dropped.
+    fn next_event(&mut self) -> Result<Option<Event>, SourceError>;
+}

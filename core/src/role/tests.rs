@@ -77,9 +77,43 @@ fn a_table_is_refused_for_the_fault_it_has() {
             RoleTableError::SecondRest { role: 1 },
         ),
     ];
+    let named = |name| ConsumerSpec {
+        name,
+        share: ShareRule::Fixed { cores: 1 },
+        threads: false,
+    };
+    let beside = |consumers: Vec<ConsumerSpec>| RoleTable {
+        consumers: consumers.leak(),
+        ..table(&[POOLED], &[Pooled(R0)])
+    };
+    let cases = cases.into_iter().chain([
+        (
+            beside(vec![named("x"); 17]),
+            RoleTableError::TooManyConsumers { consumers: 17 },
+        ),
+        (
+            beside(vec![
+                named("x"),
+                ConsumerSpec {
+                    share: ShareRule::Permits,
+                    ..named("y")
+                },
+            ]),
+            RoleTableError::ConsumerShare { consumer: 1 },
+        ),
+        (
+            beside(vec![named("x"), named("a")]),
+            RoleTableError::Name { row: 2 },
+        ),
+        (
+            beside(vec![named("x"), named("xy"), named("")]),
+            RoleTableError::Name { row: 3 },
+        ),
+    ]);
     for (table, want) in cases {
         assert_eq!(table.check(), Err(want), "{table:?}");
     }
+    assert_eq!(beside(vec![named("xy"), named("x")]).check(), Ok(()));
     assert_eq!(
         table(&[POOLED, PINNED], &[Pooled(R0), Pinned(R1), Claim(R1)]).check(),
         Ok(())

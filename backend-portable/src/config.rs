@@ -1,0 +1,209 @@
+//! How a fleet is set up.
+
+use crate::census::CensusError;
+use crate::live::EdgeDelivery;
+use regatta_core::budget::{BoundedBy, MilliCpu, Overrides, Quota, Reason};
+use regatta_core::host::{Alarm, HostError, Window};
+use regatta_core::lane::LaneConfig;
+use regatta_core::plan::{Binding, Bindings, BootRefused, FleetPlan, PlanInput, Profile};
+use regatta_core::posture::PosturePolicy;
+use regatta_core::role::{FLEET_ROLES, RoleId, RoleTable};
+use regatta_core::time::Duration;
+use std::fmt;
+use thiserror::Error;
+
+/// What this backend offers: the serial binding.
+pub const BINDINGS: Bindings = Bindings { pinned: false };
+
+/// Δ, unless the configuration says otherwise.
+const BACKSTOP: Duration = Duration::from_millis(250);
+
+/// K, unless the configuration says otherwise.
+const STUCK_TICKS: u32 = 8;
+
+/// An alarm of the host with the state of the fleet at that moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AlarmReport {
+    /// What the host found.
+    pub alarm: Alarm,
+    /// The name of the role it concerns.
+    pub role: &'static str,
+    /// The state of every lane and seat, for the log.
+    pub dump: String,
+}
+
+impl fmt::Display for AlarmReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.alarm {
+            Alarm::Stuck {
+                ticks, credited, ..
+            } => write!(
+                f,
+                "lane {} could have moved and did not for {ticks} ticks ({} ms)",
+                self.role,
+                credited.as_millis()
+            )?,
+            Alarm::StrandedPipe { .. } => {
+                write!(f, "the seat that drains the {} pipe is dead", self.role)?;
+            }
+        }
+        write!(f, "\n{}", self.dump)
+    }
+}
+
+/// What happens on an alarm, after it was logged with its dump.
+#[derive(Default)]
+pub enum AlarmAction {
+    /// The process aborts. An alarm means that the fleet can no longer be trusted.
+    #[default]
+    Abort,
+    /// The function decides. For tests, and for programs with a last will of their own. It is called
+    /// under the fleet's lock and must not use the fleet.
+    Call(Box<dyn Fn(&AlarmReport) + Send + Sync>),
+}
+
+impl fmt::Debug for AlarmAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Abort => "Abort",
+            Self::Call(_) => "Call",
+        })
+    }
+}
+
+/// How a fleet is set up. Lanes that are not configured have no rows and refuse every unit.
+#[derive(Debug)]
+pub struct FleetConfig {
+    pub(crate) name: String,
+    pub(crate) table: &'static RoleTable,
+    pub(crate) plan: FleetPlan,
+    pub(crate) lanes: Vec<LaneConfig>,
+    pub(crate) windows: Vec<Window>,
+    pub(crate) backstop: Duration,
+    pub(crate) stuck_ticks: u32,
+    pub(crate) policy: PosturePolicy,
+    pub(crate) edges: EdgeDelivery,
+    pub(crate) alarm: AlarmAction,
+}
+
+impl FleetConfig {
+    /// A configuration of `table` by `plan`, whose seats and permits it takes.
+    #[must_use]
+    pub fn new(table: &'static RoleTable, plan: FleetPlan) -> Self {
+        let lanes = table
+            .ids()
+            .map(|role| LaneConfig {
+                rows: 0,
+                queue: 1,
+                keys: 1,
+                slots: Some(plan.slots(role).max(1)),
+            })
+            .collect();
+        Self {
+            name: "fleet".to_owned(),
+            table,
+            plan,
+            lanes,
+            windows: Vec::new(),
+            backstop: BACKSTOP,
+            stuck_ticks: STUCK_TICKS,
+            policy: PosturePolicy::default(),
+            edges: EdgeDelivery::default(),
+            alarm: AlarmAction::default(),
+        }
+    }
+
+    /// The shipped roles on the serial tier of so many cores, which the caller vouches for.
+    pub fn serial(cores: u16) -> Result<Self, BootRefused> {
+        let plan = FleetPlan::derive(&PlanInput {
+            table: &FLEET_ROLES,
+            quota: Quota::exact(
+                MilliCpu::from_cores(cores),
+                BoundedBy::Override,
+                Reason::Given,
+            ),
+            profile: Profile::Serial,
+            overrides: &Overrides::none(),
+            bindings: BINDINGS,
+        })?;
+        Ok(Self::new(&FLEET_ROLES, plan))
+    }
+
+    /// The name of the fleet in the census, which distinguishes its threads from another fleet's.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Reserves `rows` units for a role without keys: so many may be in the lane at once, from
+    /// acceptance until their receipt is collected.
+    #[must_use]
+    pub fn lane(self, role: impl Into<RoleId>, rows: u32) -> Self {
+        self.keyed_lane(role, rows, 1)
+    }
+
+    /// Reserves `rows` units for a role with `keys` keys.
+    #[must_use]
+    pub fn keyed_lane(mut self, role: impl Into<RoleId>, rows: u32, keys: u8) -> Self {
+        if let Some(lane) = self.lanes.get_mut(role.into().index()) {
+            (lane.rows, lane.queue, lane.keys) = (rows, rows.max(1), keys);
+        }
+        self
+    }
+
+    /// Declares how many units a producer keeps outstanding at most; boot checks that the windows of
+    /// a lane fit its rows.
+    #[must_use]
+    pub fn window(mut self, producer: &'static str, role: impl Into<RoleId>, units: u32) -> Self {
+        self.windows.push(Window {
+            producer,
+            role: role.into(),
+            units,
+        });
+        self
+    }
+
+    /// Sets Δ, the interval at which a held unit is looked at again, and K, after how many ticks
+    /// without movement a lane that could have moved is an alarm.
+    #[must_use]
+    pub fn backstop(mut self, interval: std::time::Duration, stuck_ticks: u32) -> Self {
+        (self.backstop, self.stuck_ticks) = (interval.into(), stuck_ticks);
+        self
+    }
+
+    /// Sets the posture policy at boot.
+    #[must_use]
+    pub fn posture_policy(mut self, policy: PosturePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets whether posture edges reach the host.
+    #[must_use]
+    pub fn edges(mut self, edges: EdgeDelivery) -> Self {
+        self.edges = edges;
+        self
+    }
+
+    /// Sets what happens on an alarm.
+    #[must_use]
+    pub fn on_alarm(mut self, action: AlarmAction) -> Self {
+        self.alarm = action;
+        self
+    }
+}
+
+/// Why a fleet did not boot.
+#[derive(Debug, Error)]
+pub enum BootError {
+    /// The plan asks for a binding that this backend does not have.
+    #[error("the plan asks for the {} binding and this backend has the serial one", .0.name())]
+    Binding(Binding),
+    /// The host refused its configuration.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The cycle thread did not come to be.
+    #[error(transparent)]
+    Thread(#[from] CensusError),
+}

@@ -1,0 +1,147 @@
+//! The command line.
+
+use crate::market::Address;
+use clap::{Parser, Subcommand, ValueEnum};
+use regatta_core::budget::MilliCpu;
+use regatta_core::plan::Profile;
+use std::path::PathBuf;
+
+/// A CPU-budgeted worker fleet and the arbitrage bot that runs on it.
+#[derive(Debug, Parser)]
+#[command(name = "regatta", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Find arbitrage: follow blocks, solve what they touch, publish the best trades.
+    Run(RunArgs),
+}
+
+/// How to run.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Start from the pools of this CSV file; each file is an exchange. May be given several times.
+    /// Without it a market is made up from the seed.
+    #[arg(long, value_name = "FILE")]
+    pub pools: Vec<PathBuf>,
+
+    /// The token that cycles start from and return to. WETH with --pools; the made-up market has its
+    /// own.
+    #[arg(long, value_name = "ADDRESS")]
+    pub base: Option<Address>,
+
+    /// How many blocks to run.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub blocks: u64,
+
+    /// What the made-up market and the blocks follow from.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Milliseconds between blocks. 0 runs every block as fast as it goes; otherwise blocks come at
+    /// their own pace and those that come during a cycle are coalesced.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub block_time: u64,
+
+    /// The most hops of a cycle.
+    #[arg(long, value_name = "2..4", default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=4))]
+    pub max_hops: u8,
+
+    /// How many of the best trades of a block are published.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub top: u16,
+
+    /// The least profit that is of interest, in the base token's smallest unit.
+    #[arg(long, value_name = "UNITS", default_value_t = 1)]
+    pub min_profit: u128,
+
+    /// Write one JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+
+    /// The quota to allocate, in milli-cores, instead of the detected one.
+    #[arg(long, value_name = "MILLI", value_parser = milli_cpu)]
+    pub quota: Option<MilliCpu>,
+
+    /// Which tier to run on.
+    #[arg(long, value_enum, default_value_t = ProfileArg::Auto)]
+    pub profile: ProfileArg,
+
+    /// Override a share: a key of the plan, such as `ambient_io_cores` or `solver_pins`. The
+    /// environment takes the same keys as `REGATTA_AMBIENT_IO_CORES` and so on; the command line wins.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Run a named incident instead of blocks.
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub scenario: Option<ScenarioArg>,
+
+    /// What to log to stderr.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogArg::Warn)]
+    pub log: LogArg,
+}
+
+/// A tier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ProfileArg {
+    /// Whatever the quota allows.
+    Auto,
+    /// The pinned tier, even where its shares do not fit.
+    Pinned,
+    /// The serial tier.
+    Serial,
+}
+
+impl From<ProfileArg> for Profile {
+    fn from(profile: ProfileArg) -> Self {
+        match profile {
+            ProfileArg::Auto => Self::Auto,
+            ProfileArg::Pinned => Self::Pinned,
+            ProfileArg::Serial => Self::Serial,
+        }
+    }
+}
+
+/// An incident.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ScenarioArg {
+    /// A cordon sets in during the crawl, at 9,955 registered paths with 32 receipts outstanding, and
+    /// every posture edge is lost. The crawl must complete after the cordon lifts.
+    CordonCrawl,
+}
+
+/// A log level.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LogArg {
+    /// Nothing.
+    Off,
+    /// Faults.
+    Error,
+    /// And changes of posture and policy.
+    Warn,
+    /// And the progress of a run.
+    Info,
+    /// And spans of every bin.
+    Debug,
+}
+
+impl From<LogArg> for tracing::level_filters::LevelFilter {
+    fn from(level: LogArg) -> Self {
+        match level {
+            LogArg::Off => Self::OFF,
+            LogArg::Error => Self::ERROR,
+            LogArg::Warn => Self::WARN,
+            LogArg::Info => Self::INFO,
+            LogArg::Debug => Self::DEBUG,
+        }
+    }
+}
+
+fn milli_cpu(text: &str) -> Result<MilliCpu, String> {
+    MilliCpu::parse(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,93 @@
+//! Exit codes. `docs/operations.md` lists them for operators.
+
+use regatta_core::plan::BootRefused;
+use std::process::ExitCode;
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// All went well.
+    Ok = 0,
+    /// Something outside failed: the output could not be written, a thread not be had.
+    Failed = 1,
+    /// The command line or the environment is wrong.
+    Usage = 2,
+    /// A pool file, the base token, or the market that follows from them is wrong.
+    Input = 3,
+    /// A scenario did not end as it must.
+    Scenario = 4,
+    /// The quota cannot host a fleet.
+    BelowHostFloor = 10,
+    /// The forced profile is not offered here.
+    BindingUnavailable = 11,
+    /// The shares do not fit the quota.
+    Overrun = 12,
+    /// More seats than a fleet can have.
+    TooManySeats = 13,
+    /// The role table or the host's configuration is wrong: the bot is at fault.
+    BootConfig = 14,
+    /// The outcome ledger did not balance.
+    FuseTripped = 20,
+    /// The unit ledger did not balance at the end.
+    LedgerUnbalanced = 21,
+    /// The fleet stopped taking or finishing units.
+    FleetFailed = 22,
+}
+
+impl Exit {
+    /// Every code.
+    pub const ALL: [Self; 13] = [
+        Self::Ok,
+        Self::Failed,
+        Self::Usage,
+        Self::Input,
+        Self::Scenario,
+        Self::BelowHostFloor,
+        Self::BindingUnavailable,
+        Self::Overrun,
+        Self::TooManySeats,
+        Self::BootConfig,
+        Self::FuseTripped,
+        Self::LedgerUnbalanced,
+        Self::FleetFailed,
+    ];
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+impl From<&BootRefused> for Exit {
+    fn from(refused: &BootRefused) -> Self {
+        match refused {
+            BootRefused::BelowHostFloor { .. } => Self::BelowHostFloor,
+            BootRefused::BindingUnavailable => Self::BindingUnavailable,
+            BootRefused::Overrun(_) => Self::Overrun,
+            BootRefused::TooManySeats { .. } => Self::TooManySeats,
+            BootRefused::Table(_) => Self::BootConfig,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_and_documented() {
+        let operations = include_str!("../../docs/operations.md");
+        let mut codes = Exit::ALL.map(|exit| exit as u8);
+        codes.sort_unstable();
+        assert!(codes.windows(2).all(|pair| pair[0] < pair[1]));
+        for exit in Exit::ALL {
+            let row = format!("| {} | `{exit:?}` |", exit as u8);
+            assert!(
+                operations.contains(&row),
+                "docs/operations.md lacks the row {row}"
+            );
+        }
+    }
+}

@@ -1,0 +1,233 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// An address that is `n` in its last bytes.
+pub(crate) fn address(n: u32) -> Address {
+    let mut bytes = [0; 20];
+    bytes[16..].copy_from_slice(&n.to_be_bytes());
+    Address::new(bytes)
+}
+
+/// A market of one exchange with a pool for each pair of token numbers, all reserves 1000.
+pub(crate) fn market_of(pairs: &[(u32, u32)]) -> Market {
+    let mut builder = MarketBuilder::new();
+    let exchange = builder
+        .exchange(UntrustedText::new("x"), 997, 1000)
+        .unwrap();
+    for (i, &(a, b)) in pairs.iter().enumerate() {
+        let symbol = UntrustedText::new("T");
+        let token0 = builder.token(address(a), 18, &symbol).unwrap();
+        let token1 = builder.token(address(b), 18, &symbol).unwrap();
+        let pool = 1_000_000 + u32::try_from(i).unwrap();
+        let (reserve0, reserve1) = (1000, 1000);
+        builder
+            .pool(Pool {
+                address: address(pool),
+                exchange,
+                token0,
+                token1,
+                reserve0,
+                reserve1,
+            })
+            .unwrap();
+    }
+    builder.build()
+}
+
+#[test]
+fn ids_follow_the_order_of_adding() {
+    let market = market_of(&[(7, 3), (3, 9)]);
+    let addresses: Vec<_> = market.tokens().iter().map(|t| t.address).collect();
+    assert_eq!(addresses, [address(7), address(3), address(9)]);
+    assert_eq!(
+        market.token_by_address(address(9)).map(TokenId::number),
+        Some(2)
+    );
+    assert_eq!(market.token_by_address(address(8)), None);
+    assert_eq!(
+        market.pool_by_address(address(1_000_001)),
+        Some(PoolId::new(1))
+    );
+    assert_eq!(
+        market.pool_ids().collect::<Vec<_>>(),
+        [PoolId::new(0), PoolId::new(1)]
+    );
+}
+
+#[test]
+fn what_would_break_the_market_is_refused_and_changes_nothing() {
+    let mut builder = MarketBuilder::new();
+    let symbol = UntrustedText::new("T");
+    let fee = |builder: &mut MarketBuilder, num, den| {
+        builder
+            .exchange(UntrustedText::new("dex"), num, den)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        fee(&mut builder, 0, 1000),
+        "exchange `dex`: a fee of 0/1000 is no share of the input; the numerator is at least 1 and \
+         at most the denominator, as in 997/1000"
+    );
+    fee(&mut builder, 1001, 1000);
+    fee(&mut builder, 0, 0);
+    let exchange = builder.exchange(UntrustedText::new("dex"), 1, 1).unwrap();
+    let token0 = builder.token(address(1), 18, &symbol).unwrap();
+    let token1 = builder.token(address(2), 255, &symbol).unwrap();
+    let pool = Pool {
+        address: address(9),
+        exchange,
+        token0,
+        token1,
+        reserve0: MAX_RESERVE,
+        reserve1: 0,
+    };
+    builder.pool(pool).unwrap();
+    let before = builder.clone().build();
+
+    assert_eq!(
+        builder
+            .token(address(1), 6, &symbol)
+            .unwrap_err()
+            .to_string(),
+        format!(
+            "token {} has 18 decimals already and cannot have 6 too",
+            address(1)
+        )
+    );
+    assert_eq!(
+        builder.pool(pool),
+        Err(BuildError::DuplicatePool {
+            address: address(9)
+        })
+    );
+    assert_eq!(
+        builder.pool(Pool {
+            address: address(10),
+            token1: token0,
+            ..pool
+        }),
+        Err(BuildError::SameToken {
+            address: address(10),
+            token: address(1)
+        })
+    );
+    let reserve = MAX_RESERVE + 1;
+    assert_eq!(
+        builder.pool(Pool {
+            address: address(10),
+            reserve1: reserve,
+            ..pool
+        }),
+        Err(BuildError::ReserveTooLarge {
+            address: address(10),
+            reserve
+        })
+    );
+    assert_eq!(builder.build(), before);
+}
+
+#[test]
+fn a_bad_update_is_refused_and_changes_nothing() {
+    let mut market = market_of(&[(1, 2)]);
+    let before = market.clone();
+    let pool = PoolId::new(1);
+    assert_eq!(
+        market
+            .apply(&ReserveUpdate {
+                pool,
+                reserve0: 1,
+                reserve1: 1
+            })
+            .unwrap_err()
+            .to_string(),
+        "pool number 1 is not in the market, which has 1 pools"
+    );
+    let pool = PoolId::new(0);
+    let reserve1 = MAX_RESERVE + 1;
+    assert_eq!(
+        market.apply(&ReserveUpdate {
+            pool,
+            reserve0: 1,
+            reserve1
+        }),
+        Err(ApplyError::ReserveTooLarge {
+            address: address(1_000_000),
+            reserve: reserve1
+        })
+    );
+    assert_eq!(market, before);
+}
+
+#[test]
+fn a_zero_reserve_is_applied_and_makes_the_pool_unusable() {
+    let mut market = market_of(&[(1, 2)]);
+    let pool = PoolId::new(0);
+    assert!(market.pool(pool).is_usable());
+    market
+        .apply(&ReserveUpdate {
+            pool,
+            reserve0: 0,
+            reserve1: 1,
+        })
+        .unwrap();
+    assert!(!market.pool(pool).is_usable());
+}
+
+#[test]
+fn a_hop_takes_the_side_and_the_fee_of_its_direction() {
+    let mut market = market_of(&[(1, 2)]);
+    let pool = PoolId::new(0);
+    market
+        .apply(&ReserveUpdate {
+            pool,
+            reserve0: 5,
+            reserve1: 8,
+        })
+        .unwrap();
+    market
+        .set_fee(market.pool(pool).exchange, 9975, 10_000)
+        .unwrap();
+    let forward = market.hop(pool, Direction::ZeroForOne);
+    assert_eq!(
+        forward,
+        HopState {
+            reserve_in: 5,
+            reserve_out: 8,
+            fee_num: 9975,
+            fee_den: 10_000
+        }
+    );
+    let back = market.hop(pool, Direction::OneForZero);
+    assert_eq!((back.reserve_in, back.reserve_out), (8, 5));
+    assert!(market.set_fee(market.pool(pool).exchange, 2, 1).is_err());
+}
+
+#[test]
+fn a_pool_that_is_a_token_is_known_as_such() {
+    let market = market_of(&[(1, 2), (1_000_000, 2)]);
+    assert!(market.is_pool_a_token(PoolId::new(0)));
+    assert!(!market.is_pool_a_token(PoolId::new(1)));
+}
+
+proptest! {
+    #[test]
+    fn undoing_in_reverse_restores_the_market(
+        updates in prop::collection::vec((0..3_u32, 0..=MAX_RESERVE, 0..=MAX_RESERVE), 0..20),
+    ) {
+        let before = market_of(&[(1, 2), (2, 3), (3, 1)]);
+        let mut market = before.clone();
+        let mut journal = Vec::new();
+        for (pool, reserve0, reserve1) in updates {
+            let update = ReserveUpdate { pool: PoolId::new(pool), reserve0, reserve1 };
+            journal.push(market.apply(&update).unwrap());
+            let pool = market.pool(update.pool);
+            prop_assert_eq!((pool.reserve0, pool.reserve1), (reserve0, reserve1));
+        }
+        for undo in journal.iter().rev() {
+            market.apply(undo).unwrap();
+        }
+        prop_assert_eq!(market, before);
+    }
+}

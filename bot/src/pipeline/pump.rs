@@ -1,0 +1,512 @@
+//! The pump: leads each block through the roles and says what came of it.
+//!
+//! # Invariants
+//! - A cycle of the pump ends with every receipt collected and the fuse closed; then the fleet is told
+//!   the epoch boundary.
+//! - A candidate is simulated only while its bound can still change what is published, so a skipped
+//!   candidate is proved to be no better.
+
+use super::merge::{Candidate, MergeJob};
+use super::resolve::{ResolveJob, group_of};
+use super::simulate::{SimJob, Simulated, Trade};
+use super::solve::BinJob;
+use super::workload::{Arbitrage, Output, SIM_WINDOW, Unit};
+use super::world::WorldError;
+use crate::cycles::CycleId;
+use crate::market::{PoolId, ReserveUpdate};
+use crate::partition::PartitionError;
+use crate::source::Block;
+use regatta_core::host::{EnqueueError, EpochError};
+use regatta_core::outcome::{FuseTrip, Tally};
+use regatta_core::role::{RoleId, WorkerRole};
+use regatta_portable::{Ended, Failure, Fleet, Receipt};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// Epochs between two looks at whether groups should move to other bins.
+const REPARTITION_EVERY: u64 = 32;
+
+/// What the pump publishes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PumpConfig {
+    /// Bins, one solver unit each per block.
+    pub bins: u8,
+    /// How many of the best trades of a block are published.
+    pub top: usize,
+    /// The least profit that is of interest, in the base token's smallest unit; at least 1.
+    pub min_profit: u128,
+}
+
+/// Why the pump stopped.
+#[derive(Debug, Error)]
+pub enum PumpError {
+    /// A block could not be applied.
+    #[error("block {number}: {error}")]
+    World {
+        /// The block.
+        number: u64,
+        /// Why.
+        error: WorldError,
+    },
+    /// The outcome ledger does not balance: a cycle has two outcomes, or none. The run cannot be
+    /// trusted.
+    #[error("block {number}: the outcome fuse tripped: {trip}")]
+    Fuse {
+        /// The block.
+        number: u64,
+        /// What tripped it.
+        trip: FuseTrip,
+    },
+    /// The fleet took no unit.
+    #[error("block {number}: the {role} lane refused a unit: {error}")]
+    Refused {
+        /// The block.
+        number: u64,
+        /// The role.
+        role: &'static str,
+        /// What the fleet said.
+        error: EnqueueError,
+    },
+    /// A unit without which the block cannot go on ended without a result.
+    #[error("block {number}: the {role} unit failed: {failure}")]
+    Failed {
+        /// The block.
+        number: u64,
+        /// The role.
+        role: &'static str,
+        /// Why.
+        failure: Failure,
+    },
+    /// The pump runs on a seat, or a role answered with another role's output: the bot is at fault.
+    #[error("block {number}: the {role} unit did not answer as its role does")]
+    Protocol {
+        /// The block.
+        number: u64,
+        /// The role.
+        role: &'static str,
+    },
+    /// The fleet refused the end of an epoch.
+    #[error("block {number}: {error}")]
+    Epoch {
+        /// The block.
+        number: u64,
+        /// Why.
+        error: EpochError,
+    },
+    /// The groups could not be placed.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+}
+
+/// A trade that is published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Winner {
+    /// The cycle.
+    pub id: CycleId,
+    /// The trade.
+    pub trade: Trade,
+}
+
+/// What came of one block.
+#[derive(Clone, Debug, Default)]
+pub struct BlockResult {
+    /// The outcomes of the touched cycles.
+    pub tally: Tally,
+    /// Solved cycles whose bound reaches the least profit of interest.
+    pub profitable: usize,
+    /// Candidates that were simulated exactly.
+    pub simulated: usize,
+    /// Simulations whose optimum could not be proved; they are not published.
+    pub unproved: usize,
+    /// Simulations that failed.
+    pub sim_failed: usize,
+    /// The best trades: larger profit first, ties by id.
+    pub winners: Vec<Winner>,
+    /// The pools that moved, with their reserves now, by id.
+    pub moved: Vec<ReserveUpdate>,
+    /// Timing: from the block's arrival to its result.
+    pub cycle: Duration,
+    /// Timing: how long each bin's walk took; zero for a bin without touched cycles.
+    pub walks: Vec<Duration>,
+}
+
+type Reply = Receipt<Arbitrage>;
+
+/// The pump. One per fleet.
+#[derive(Debug)]
+pub struct Pump<'f> {
+    fleet: &'f Fleet<Arbitrage>,
+    config: PumpConfig,
+    epoch: u64,
+    /// The block that the pump is at, for errors.
+    number: u64,
+    resolve: Option<Box<ResolveJob>>,
+    merge: Option<Box<MergeJob>>,
+    changed: Vec<PoolId>,
+    solving: Vec<Reply>,
+    simulating: VecDeque<Reply>,
+}
+
+impl<'f> Pump<'f> {
+    /// A pump for the cycles that are registered, which it places into bins.
+    pub fn new(fleet: &'f Fleet<Arbitrage>, config: PumpConfig) -> Result<Self, PumpError> {
+        fleet.workload().place_groups()?;
+        let cycles = fleet.workload().world().table().len();
+        let mut merge = Box::new(MergeJob::new(cycles, config.bins));
+        let resolve = std::mem::take(&mut merge.resolved);
+        Ok(Self {
+            fleet,
+            config,
+            epoch: 0,
+            number: 0,
+            resolve: Some(resolve),
+            merge: Some(merge),
+            changed: Vec::new(),
+            solving: Vec::with_capacity(usize::from(config.bins)),
+            simulating: VecDeque::with_capacity(SIM_WINDOW as usize),
+        })
+    }
+
+    /// Runs the cycle of the newest of `blocks`, which must not be empty. Earlier ones are applied
+    /// with it: what they touched counts as touched, and they have no result of their own.
+    pub fn run(&mut self, blocks: &[Block]) -> Result<BlockResult, PumpError> {
+        let began = Instant::now();
+        self.changed.clear();
+        for block in blocks {
+            self.number = block.number;
+            self.fleet
+                .workload()
+                .world_mut()
+                .apply(&block.updates, &mut self.changed)
+                .map_err(|error| PumpError::World {
+                    number: block.number,
+                    error,
+                })?;
+        }
+        self.changed.sort_unstable();
+        self.changed.dedup();
+
+        let mut result = BlockResult {
+            walks: vec![Duration::ZERO; usize::from(self.config.bins)],
+            ..BlockResult::default()
+        };
+        let resolved = self.resolve()?;
+        let merged = self.solve_and_merge(resolved, &mut result)?;
+        let merged = self.simulate(merged, &mut result)?;
+        self.end_epoch(merged)?;
+        result.moved = self.moved();
+        result.cycle = began.elapsed();
+        Ok(result)
+    }
+
+    fn moved(&self) -> Vec<ReserveUpdate> {
+        let world = self.fleet.workload().world();
+        self.changed
+            .iter()
+            .map(|&pool| {
+                let state = world.market().pool(pool);
+                ReserveUpdate {
+                    pool,
+                    reserve0: state.reserve0,
+                    reserve1: state.reserve1,
+                }
+            })
+            .collect()
+    }
+
+    fn resolve(&mut self) -> Result<Box<ResolveJob>, PumpError> {
+        let role = WorkerRole::Resolve;
+        let mut job = self.resolve.take().ok_or_else(|| self.protocol(role))?;
+        job.pools.clone_from(&self.changed);
+        match self.finish(role, self.submit(role, 0, Unit::Resolve(job))?)? {
+            Output::Resolved(job) => Ok(job),
+            _ => Err(self.protocol(role)),
+        }
+    }
+
+    fn solve_and_merge(
+        &mut self,
+        mut resolved: Box<ResolveJob>,
+        result: &mut BlockResult,
+    ) -> Result<Box<MergeJob>, PumpError> {
+        let role = WorkerRole::Merge;
+        let mut merge = self.merge.take().ok_or_else(|| self.protocol(role))?;
+        merge.bins.clear();
+        let at_least = least_interesting(self.config.min_profit);
+        for mut bin in resolved.bins.drain(..) {
+            if bin.ids.is_empty() {
+                merge.bins.push(bin);
+                continue;
+            }
+            bin.at_least = at_least;
+            let key = bin.bin;
+            self.solving
+                .push(self.submit(WorkerRole::Solver, key, Unit::Solve(bin))?);
+        }
+        for receipt in std::mem::take(&mut self.solving) {
+            match self.outcome(WorkerRole::Solver, receipt)? {
+                Ended::Done(Output::Solved(bin)) => {
+                    if let Some(walk) = result.walks.get_mut(usize::from(bin.bin)) {
+                        *walk = bin.walk;
+                    }
+                    merge.bins.push(bin);
+                }
+                Ended::Done(_) => return Err(self.protocol(WorkerRole::Solver)),
+                // The merge gives the bin's cycles their outcome; the bin itself is made anew.
+                Ended::Failed(failure, _) => {
+                    tracing::error!("block {}: a solver bin failed: {failure}", self.number);
+                    merge.failed += 1;
+                }
+            }
+        }
+        merge.resolved = resolved;
+        match self.finish(role, self.submit(role, 0, Unit::Merge(merge))?)? {
+            Output::Merged(merge, Ok(tally)) => {
+                result.tally = tally;
+                result.profitable = merge.candidates.len();
+                Ok(merge)
+            }
+            Output::Merged(_, Err(trip)) => Err(PumpError::Fuse {
+                number: self.number,
+                trip,
+            }),
+            _ => Err(self.protocol(role)),
+        }
+    }
+
+    /// Simulates candidates in order while a bound can still change what is published, then finds the
+    /// smallest inputs of those that are.
+    fn simulate(
+        &mut self,
+        mut merged: Box<MergeJob>,
+        result: &mut BlockResult,
+    ) -> Result<Box<MergeJob>, PumpError> {
+        let role = WorkerRole::SimDriver;
+        let mut best = Best::new(self.config.top, self.config.min_profit);
+        let mut next = 0;
+        loop {
+            if next == merged.ordered {
+                merged.order_more();
+            }
+            let candidate = merged.candidates[..merged.ordered].get(next).copied();
+            let wanted = candidate.filter(|candidate| best.may_change(candidate));
+            if let Some(candidate) = wanted
+                && self.simulating.len() < SIM_WINDOW as usize
+            {
+                next += 1;
+                if let Some(job) = self.sim_job(candidate.id, false) {
+                    let receipt = self.submit(role, 0, Unit::Simulate(job))?;
+                    self.simulating.push_back(receipt);
+                }
+                continue;
+            }
+            // The oldest first: what is submitted next depends on results in order, not in time.
+            let Some(receipt) = self.simulating.pop_front() else {
+                break;
+            };
+            result.simulated += 1;
+            if let Some(winner) = self.simulated(receipt, result)? {
+                best.take(winner);
+            }
+        }
+        for winner in best.winners {
+            let Some(job) = self.sim_job(winner.id, true) else {
+                continue;
+            };
+            let receipt = self.submit(role, 0, Unit::Simulate(job))?;
+            // The profit is proved already; only its input may get smaller.
+            result.winners.push(match self.outcome(role, receipt)? {
+                Ended::Done(Output::Simulated(Simulated {
+                    id,
+                    result: Ok(Some(trade)),
+                })) => Winner { id, trade },
+                _ => winner,
+            });
+        }
+        Ok(merged)
+    }
+
+    fn sim_job(&self, id: CycleId, least_input: bool) -> Option<SimJob> {
+        let hops = self.fleet.workload().world().hops_of(id)?;
+        Some(SimJob {
+            id,
+            hops,
+            least_input,
+        })
+    }
+
+    fn simulated(
+        &self,
+        receipt: Reply,
+        result: &mut BlockResult,
+    ) -> Result<Option<Winner>, PumpError> {
+        let role = WorkerRole::SimDriver;
+        match self.outcome(role, receipt)? {
+            Ended::Done(Output::Simulated(Simulated {
+                id,
+                result: Ok(trade),
+            })) => Ok(trade.map(|trade| Winner { id, trade })),
+            Ended::Done(Output::Simulated(Simulated {
+                id,
+                result: Err(not_proved),
+            })) => {
+                tracing::warn!("block {}: cycle {}: {not_proved}", self.number, id.number());
+                result.unproved += 1;
+                Ok(None)
+            }
+            Ended::Done(_) => Err(self.protocol(role)),
+            Ended::Failed(failure, _) => {
+                tracing::error!("block {}: a simulation failed: {failure}", self.number);
+                result.sim_failed += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Tells the fleet that the epoch is over, feeds measured costs back, and takes the buffers home.
+    fn end_epoch(&mut self, mut merged: Box<MergeJob>) -> Result<(), PumpError> {
+        self.epoch += 1;
+        let number = self.number;
+        self.fleet
+            .epoch_boundary(self.epoch)
+            .map_err(|error| PumpError::Epoch { number, error })?;
+        {
+            let mut partition = self.fleet.workload().partition_mut();
+            for bin in &merged.bins {
+                observe(&mut partition, bin)?;
+            }
+            if self.epoch.is_multiple_of(REPARTITION_EVERY) {
+                let moved = partition.repartition();
+                tracing::debug!(
+                    "epoch {}: {} groups moved, makespan {} -> {}",
+                    self.epoch,
+                    moved.moves.len(),
+                    moved.before,
+                    moved.after
+                );
+            }
+        }
+        let mut resolved = std::mem::take(&mut merged.resolved);
+        resolved.bins.append(&mut merged.bins);
+        resolved.bins.sort_unstable_by_key(|bin| bin.bin);
+        for key in 0..self.config.bins {
+            let place = usize::from(key);
+            if resolved.bins.get(place).is_none_or(|bin| bin.bin != key) {
+                resolved.bins.insert(place, BinJob::new(key));
+            }
+        }
+        self.resolve = Some(resolved);
+        self.merge = Some(merged);
+        Ok(())
+    }
+
+    fn submit(&self, role: WorkerRole, key: u8, unit: Unit) -> Result<Reply, PumpError> {
+        self.fleet
+            .submit(role, key, unit)
+            .map_err(|refused| PumpError::Refused {
+                number: self.number,
+                role: name(role),
+                error: refused.error,
+            })
+    }
+
+    fn outcome(&self, role: WorkerRole, receipt: Reply) -> Result<Ended<Arbitrage>, PumpError> {
+        receipt.wait().map_err(|_| self.protocol(role))
+    }
+
+    fn finish(&self, role: WorkerRole, receipt: Reply) -> Result<Output, PumpError> {
+        match self.outcome(role, receipt)? {
+            Ended::Done(output) => Ok(output),
+            Ended::Failed(failure, _) => Err(PumpError::Failed {
+                number: self.number,
+                role: name(role),
+                failure,
+            }),
+        }
+    }
+
+    fn protocol(&self, role: WorkerRole) -> PumpError {
+        PumpError::Protocol {
+            number: self.number,
+            role: name(role),
+        }
+    }
+}
+
+/// Shares a bin's measured time out over its groups, by the cycles that each had in it.
+fn observe(
+    partition: &mut crate::partition::Partition,
+    bin: &BinJob,
+) -> Result<(), PartitionError> {
+    let walk = u64::try_from(bin.walk.as_nanos()).unwrap_or(u64::MAX);
+    let all = bin.ids.len() as u64;
+    for run in bin.ids.chunk_by(|a, b| group_of(*a) == group_of(*b)) {
+        if let Some(first) = run.first() {
+            partition.observe(
+                group_of(*first),
+                walk.saturating_mul(run.len() as u64) / all.max(1),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn name(role: WorkerRole) -> &'static str {
+    regatta_core::role::FLEET_ROLES
+        .get(RoleId::from(role))
+        .map_or("unknown", |spec| spec.name)
+}
+
+/// The bound below which no profit of `amount` is possible: the conversion may round up, so one step
+/// down.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the step down makes up for the rounding"
+)]
+fn least_interesting(amount: u128) -> f64 {
+    (amount.max(1) as f64).next_down()
+}
+
+/// The best trades so far.
+struct Best {
+    top: usize,
+    min_profit: u128,
+    /// Larger profit first, ties by id.
+    winners: Vec<Winner>,
+}
+
+impl Best {
+    fn new(top: usize, min_profit: u128) -> Self {
+        Self {
+            top,
+            min_profit,
+            winners: Vec::with_capacity(top.min(64)),
+        }
+    }
+
+    /// Whether a profit up to the candidate's bound could still enter. Equal profits could: ties go to
+    /// the lower id.
+    fn may_change(&self, candidate: &Candidate) -> bool {
+        let least = if self.winners.len() < self.top {
+            self.min_profit
+        } else {
+            self.winners
+                .last()
+                .map_or(u128::MAX, |worst| worst.trade.optimum.profit)
+        };
+        candidate.bound >= least_interesting(least)
+    }
+
+    fn take(&mut self, winner: Winner) {
+        if winner.trade.optimum.profit < self.min_profit {
+            return;
+        }
+        let key = |w: &Winner| (std::cmp::Reverse(w.trade.optimum.profit), w.id);
+        let place = self
+            .winners
+            .partition_point(|other| key(other) < key(&winner));
+        self.winners.insert(place, winner);
+        self.winners.truncate(self.top);
+    }
+}

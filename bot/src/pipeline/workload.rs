@@ -1,0 +1,155 @@
+//! The bot's units: one kind per role.
+
+use super::merge::MergeJob;
+use super::resolve::ResolveJob;
+use super::simulate::{SimJob, Simulated};
+use super::solve::BinJob;
+use super::world::World;
+use super::{GROUP, REGISTRATION_WINDOW};
+use crate::cycles::Cycle;
+use crate::partition::{Partition, PartitionError, Policy};
+use regatta_core::outcome::{FuseTrip, Tally};
+use regatta_core::plan::FleetPlan;
+use regatta_core::role::{FLEET_ROLES, WorkerRole};
+use regatta_portable::{FleetConfig, Pin, UnitContext, Workload};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// A unit of the bot.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a simulation carries its hops by value: boxing it would allocate per unit"
+)]
+pub enum Unit {
+    /// Registrar: check a cycle that the crawl found.
+    Register(Cycle),
+    /// Resolve: find what a block touched.
+    Resolve(Box<ResolveJob>),
+    /// Solver: screen and bound a bin.
+    Solve(BinJob),
+    /// Merge: close the ledger and order the candidates.
+    Merge(Box<MergeJob>),
+    /// `SimDriver`: simulate a candidate exactly.
+    Simulate(SimJob),
+}
+
+/// What a unit yields.
+#[derive(Debug)]
+pub enum Output {
+    /// Whether the cycle is one, and the cycle.
+    Registered(Cycle, bool),
+    /// The touched cycles, in bins.
+    Resolved(Box<ResolveJob>),
+    /// The bin's outcomes and candidates.
+    Solved(BinJob),
+    /// The ledger's balance, or why the fuse tripped.
+    Merged(Box<MergeJob>, Result<Tally, FuseTrip>),
+    /// The exact result.
+    Simulated(Simulated),
+}
+
+/// The workload: the world that every unit reads.
+#[derive(Debug)]
+pub struct Arbitrage {
+    world: RwLock<World>,
+    partition: RwLock<Partition>,
+    policy: Policy,
+}
+
+impl Arbitrage {
+    /// A workload over `world` with so many bins.
+    pub fn new(world: World, bins: u8) -> Result<Self, PartitionError> {
+        let policy = Policy::with_bins(u16::from(bins));
+        let partition = RwLock::new(Partition::new(policy, &[])?);
+        Ok(Self {
+            world: RwLock::new(world),
+            partition,
+            policy,
+        })
+    }
+
+    /// The world, for reading.
+    pub fn world(&self) -> RwLockReadGuard<'_, World> {
+        // A writer changes one edge after the other, each whole: a panic leaves a world to read.
+        self.world.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The world, for changing it between cycles.
+    pub fn world_mut(&self) -> RwLockWriteGuard<'_, World> {
+        self.world.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The partition of the groups into bins.
+    pub(crate) fn partition(&self) -> RwLockReadGuard<'_, Partition> {
+        self.partition
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The partition, for changing it at an epoch boundary.
+    pub(crate) fn partition_mut(&self) -> RwLockWriteGuard<'_, Partition> {
+        self.partition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Places the groups of the registered cycles into bins; a group's first estimate is its number of
+    /// cycles.
+    pub(crate) fn place_groups(&self) -> Result<usize, PartitionError> {
+        let cycles = self.world().table().len();
+        let estimates: Vec<u64> = (0..cycles)
+            .step_by(GROUP as usize)
+            .map(|first| (cycles - first).min(GROUP as usize) as u64)
+            .collect();
+        *self.partition_mut() = Partition::new(self.policy, &estimates)?;
+        Ok(estimates.len())
+    }
+}
+
+impl Workload for Arbitrage {
+    type Unit = Unit;
+    type Output = Output;
+    type Arena = ();
+
+    fn arena(&self, _: Pin) {}
+
+    fn run(&self, unit: Unit, (): &mut (), _: &UnitContext) -> Output {
+        match unit {
+            Unit::Register(cycle) => Output::Registered(cycle, self.world().verify(&cycle)),
+            Unit::Resolve(mut job) => {
+                job.run(&self.world(), &self.partition());
+                Output::Resolved(job)
+            }
+            Unit::Solve(mut job) => {
+                job.run(&self.world());
+                Output::Solved(job)
+            }
+            Unit::Merge(mut job) => {
+                let tally = job.run();
+                Output::Merged(job, tally)
+            }
+            Unit::Simulate(job) => Output::Simulated(job.run()),
+        }
+    }
+}
+
+/// Simulations that the pump keeps outstanding: as many as there are slots.
+pub(crate) const SIM_WINDOW: u32 = 4;
+
+/// The fleet of the bot: the shipped roles by `plan`, a lane for each role that has work, and the
+/// windows of the two producers.
+#[must_use]
+pub fn fleet_config(plan: FleetPlan, bins: u8) -> FleetConfig {
+    FleetConfig::new(&FLEET_ROLES, plan)
+        .name("bot")
+        .lane(WorkerRole::Registrar, REGISTRATION_WINDOW)
+        .window("crawl", WorkerRole::Registrar, REGISTRATION_WINDOW)
+        .lane(WorkerRole::Resolve, 1)
+        .window("pump", WorkerRole::Resolve, 1)
+        .keyed_lane(WorkerRole::Solver, u32::from(bins), bins)
+        .window("pump", WorkerRole::Solver, u32::from(bins))
+        .lane(WorkerRole::Merge, 1)
+        .window("pump", WorkerRole::Merge, 1)
+        .lane(WorkerRole::SimDriver, SIM_WINDOW)
+        .window("pump", WorkerRole::SimDriver, SIM_WINDOW)
+}

@@ -1,0 +1,199 @@
+//! From the machine, the environment and the command line to a plan.
+
+use crate::cli::RunArgs;
+use crate::report::{BudgetRecord, CensusRecord, PlanRecord};
+use regatta_core::budget::{Origin, OverrideError, Overrides, Quota, Setting};
+use regatta_core::plan::{BootRefused, FleetPlan, PlanInput};
+use regatta_core::role::{FLEET_ROLES, WorkerRole};
+use regatta_portable::{BINDINGS, quota::platform_quota};
+use thiserror::Error;
+
+/// The prefix of a setting's environment variable.
+const ENV_PREFIX: &str = "REGATTA_";
+
+/// Why there is no plan.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// An override is wrong.
+    #[error(transparent)]
+    Override(#[from] OverrideError),
+    /// An override on the command line is no pair.
+    #[error("--set {text:?}: it takes KEY=VALUE, such as ambient_io_cores=1")]
+    NoPair {
+        /// What was given.
+        text: String,
+    },
+    /// The environment has an override that is not Unicode.
+    #[error("{name} from the environment is not Unicode; it takes a whole number")]
+    NotUnicode {
+        /// The variable.
+        name: String,
+    },
+    /// The fleet refuses to boot.
+    #[error(transparent)]
+    Boot(#[from] BootRefused),
+}
+
+/// The overrides of both layers.
+pub fn overrides(
+    args: &RunArgs,
+    env: impl Fn(&str) -> Option<std::ffi::OsString>,
+) -> Result<Overrides, PlanError> {
+    let table = &FLEET_ROLES;
+    let mut overrides = Overrides::none();
+    for key in Setting::all(table).filter_map(|setting| setting.key(table)) {
+        let key = key.to_string();
+        let name = format!("{ENV_PREFIX}{}", key.to_uppercase());
+        if let Some(value) = env(&name) {
+            let value = value
+                .into_string()
+                .map_err(|_| PlanError::NotUnicode { name })?;
+            overrides.set(table, &key, &value, Origin::Environment)?;
+        }
+    }
+    for pair in &args.set {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| PlanError::NoPair { text: pair.clone() })?;
+        overrides.set(table, key, value, Origin::CommandLine)?;
+    }
+    if let Some(quota) = args.quota {
+        overrides.insert(table, Setting::Quota, quota.milli(), Origin::CommandLine)?;
+    }
+    Ok(overrides)
+}
+
+/// The plan of this process.
+pub fn derive(args: &RunArgs) -> Result<FleetPlan, PlanError> {
+    let overrides = overrides(args, |name| std::env::var_os(name))?;
+    for (_, key, given) in overrides.iter(&FLEET_ROLES) {
+        tracing::warn!("{key} = {} set by the {}", given.value, given.origin);
+    }
+    derive_for(args, platform_quota(), &overrides)
+}
+
+fn derive_for(args: &RunArgs, quota: Quota, overrides: &Overrides) -> Result<FleetPlan, PlanError> {
+    Ok(FleetPlan::derive(&PlanInput {
+        table: &FLEET_ROLES,
+        quota,
+        profile: args.profile.into(),
+        overrides,
+        bindings: BINDINGS,
+    })?)
+}
+
+/// The record of a plan.
+#[must_use]
+pub fn record(plan: &FleetPlan) -> PlanRecord {
+    let evidence = &plan.detected.evidence;
+    PlanRecord {
+        quota_milli: plan.allocation.milli(),
+        quota_origin: plan.allocation_origin.name(),
+        detected_milli: plan.detected.bound.map(|bound| bound.milli()),
+        bounded_by: evidence.bounded_by.name(),
+        confidence: evidence.confidence.name(),
+        reason: evidence.reason.to_string(),
+        profile: plan.profile.name(),
+        binding: plan.binding.name(),
+        oversubscribed: plan.oversubscribed,
+        tier_refused: plan.tier_refused.map(|refused| refused.name()),
+        tier_refused_because: plan.tier_refused.map(|refused| refused.to_string()),
+        permits: plan.permits.total,
+        bins: plan.keys(WorkerRole::Solver.id()),
+        budget: plan
+            .budget
+            .rows()
+            .iter()
+            .map(|row| BudgetRecord {
+                name: row.name,
+                cores: row.peak_cores,
+                within: row.within,
+                threads: row.threads,
+                rule: row.rule.to_string(),
+                origin: row.origin.name(),
+            })
+            .collect(),
+        census: plan
+            .census()
+            .iter()
+            .map(|row| CensusRecord {
+                resource: row.resource,
+                owner: row.owner,
+                count: row.count,
+                sizing: row.sizing.to_string(),
+                threads: row
+                    .threads
+                    .as_ref()
+                    .map(|prefix| prefix.as_str().to_owned()),
+                binding: row.binding.name(),
+            })
+            .collect(),
+        idle_overrides: plan.idle_overrides().map(|key| key.to_string()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+    use regatta_core::budget::{BoundedBy, MilliCpu, Reason};
+
+    fn args(line: &[&str]) -> RunArgs {
+        let line = ["regatta", "run"].iter().chain(line);
+        let Command::Run(args) = Cli::try_parse_from(line).unwrap().command;
+        args
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_environment() {
+        let env = |name: &str| match name {
+            "REGATTA_QUOTA" => Some("3000".into()),
+            "REGATTA_AMBIENT_IO_CORES" => Some("1".into()),
+            _ => None,
+        };
+        let both = overrides(&args(&["--quota", "4000"]), env)
+            .unwrap()
+            .quota()
+            .unwrap();
+        assert_eq!(
+            (both.value.milli(), both.origin),
+            (4000, Origin::CommandLine)
+        );
+        let one = overrides(&args(&[]), env).unwrap().quota().unwrap();
+        assert_eq!((one.value.milli(), one.origin), (3000, Origin::Environment));
+    }
+
+    #[test]
+    fn a_malformed_override_names_key_text_and_what_it_takes() {
+        let env = |name: &str| (name == "REGATTA_SOLVER_PINS").then(|| "many".into());
+        let error = overrides(&args(&[]), env).unwrap_err().to_string();
+        for part in ["solver_pins", "many", "environment", "1 to 64"] {
+            assert!(error.contains(part), "{error}");
+        }
+        let error = overrides(&args(&["--set", "nothing"]), |_| None)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("KEY=VALUE"), "{error}");
+        let error = overrides(&args(&["--set", "no_such=1"]), |_| None)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("no_such"), "{error}");
+    }
+
+    #[test]
+    fn eight_cores_without_a_pinned_binding_run_serial_and_say_why() {
+        let quota = Quota::exact(
+            MilliCpu::from_cores(8),
+            BoundedBy::Cgroup2,
+            Reason::LimitRead,
+        );
+        let plan = derive_for(&args(&[]), quota, &Overrides::none()).unwrap();
+        let record = record(&plan);
+        assert_eq!(
+            (record.binding, record.tier_refused),
+            ("serial", Some("PinnedUnavailable"))
+        );
+        assert_eq!(record.bins, 6);
+    }
+}

@@ -1,0 +1,53 @@
+//! What a run says: one record after the other, as text or as JSON lines.
+//!
+//! # Invariants
+//! - A record is written whole or not at all, and flushed, so that a reader of a pipe is never behind.
+//! - In JSON, whatever may depend on timing stands under the key `timing` of its record. Two runs of
+//!   one seed give the same bytes once that key is gone.
+//! - Amounts are decimal strings: they exceed what a JSON number can carry.
+
+mod record;
+mod text;
+
+pub use record::{
+    BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
+    HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, Record,
+    ScenarioRecord, ScenarioTiming, SummaryRecord, SummaryTiming, WinnerRecord,
+};
+
+use std::io::{self, Write};
+
+/// In which form records are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Writes records to `out`.
+#[derive(Debug)]
+pub struct Reporter<W> {
+    out: W,
+    format: Format,
+}
+
+impl<W: Write> Reporter<W> {
+    /// A reporter in `format`.
+    pub const fn new(out: W, format: Format) -> Self {
+        Self { out, format }
+    }
+
+    /// Writes a record.
+    pub fn emit(&mut self, record: &Record) -> io::Result<()> {
+        match self.format {
+            Format::Text => text::write(&mut self.out, record)?,
+            Format::Json => {
+                serde_json::to_writer(&mut self.out, record)?;
+                self.out.write_all(b"\n")?;
+            }
+        }
+        self.out.flush()
+    }
+}

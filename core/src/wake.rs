@@ -1,0 +1,109 @@
+//! The wake word: how a thread goes to sleep without missing what it sleeps for.
+//!
+//! A waiter declares that it parks, looks once more for work, and only then blocks. A waker publishes
+//! work, and only then looks whether anybody is parked. Each side writes one word and reads the
+//! other's, so on both sides a full fence must stand between the write and the read; without it both
+//! reads can miss both writes and the waiter sleeps for ever.
+//!
+//! Declaring before blocking also tells a watchdog the truth: a parked thread is not a stalled one.
+//!
+//! # Invariants
+//! - Work published before [`WakeWord::notify`] is seen by the waiter's look, or the waiter is woken.
+//! - Wakes coalesce: any number of notifications while the waiter is parked wake it once, and it
+//!   looks for all of the work. A notification while it is working costs a fence and a load.
+//! - One waiter at a time per word; any number of wakers.
+
+use crate::port::{Park, Wake};
+use crate::time::Instant;
+
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicU32, Ordering, fence};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, Ordering, fence};
+
+const WORKING: u32 = 0;
+const PARKED: u32 = 1;
+const NOTIFIED: u32 = 2;
+
+/// Why [`WakeWord::wait`] returned.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Waited {
+    /// There was work already; the thread did not block.
+    Work,
+    /// A notification came.
+    Notified,
+    /// The block ended without a notification: the deadline came, or the platform returned early.
+    Unprompted,
+}
+
+/// The word that a waiter and its wakers share. See the [module documentation](self).
+#[derive(Debug)]
+pub struct WakeWord(AtomicU32);
+
+impl Default for WakeWord {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl WakeWord {
+    /// A word whose waiter is working.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(WORKING))
+    }
+
+    /// A word whose waiter is working.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self(AtomicU32::new(WORKING))
+    }
+
+    /// Blocks until notified or until `deadline`, unless `has_work` finds something after the thread
+    /// has declared that it parks. `has_work` may read with relaxed ordering.
+    pub fn wait<P: Park>(
+        &self,
+        platform: &P,
+        deadline: Option<Instant>,
+        has_work: impl FnOnce() -> bool,
+    ) -> Waited {
+        self.0.store(PARKED, Ordering::Relaxed);
+        // Pairs with the fence in `notify`: of the two looks, at least one sees the other's write.
+        fence(Ordering::SeqCst);
+        let found = has_work();
+        if !found {
+            platform.park(deadline);
+        }
+        // Acquire: what the notifier published is visible once its mark is.
+        match (found, self.0.swap(WORKING, Ordering::Acquire)) {
+            (true, _) => Waited::Work,
+            (false, NOTIFIED) => Waited::Notified,
+            (false, _) => Waited::Unprompted,
+        }
+    }
+
+    /// Wakes the waiter if it is parked. Call it after the work is published; relaxed stores will do.
+    /// Returns whether a wake was sent.
+    pub fn notify<W: Wake>(&self, platform: &W) -> bool {
+        // Pairs with the fence in `wait`.
+        fence(Ordering::SeqCst);
+        let parked = self.0.load(Ordering::Relaxed) == PARKED
+            && self
+                .0
+                .compare_exchange(PARKED, NOTIFIED, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok();
+        if parked {
+            platform.wake();
+        }
+        parked
+    }
+
+    /// Whether the waiter has declared that it parks and has not been notified since.
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == PARKED
+    }
+}

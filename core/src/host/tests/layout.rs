@@ -137,10 +137,15 @@ pub(super) const R0: RoleId = RoleId::new(0);
 pub(super) const R1: RoleId = RoleId::new(1);
 pub(super) const R2: RoleId = RoleId::new(2);
 
-pub(super) const fn role(cordon: CordonClass, seat: SeatKind, owns_receipts: bool) -> RoleSpec {
+pub(super) const fn role(
+    name: &'static str,
+    cordon: CordonClass,
+    seat: SeatKind,
+    owns_receipts: bool,
+) -> RoleSpec {
     RoleSpec {
-        name: "role",
-        short: "role",
+        name,
+        short: name,
         cordon,
         seat,
         share: ShareRule::Permits,
@@ -150,14 +155,19 @@ pub(super) const fn role(cordon: CordonClass, seat: SeatKind, owns_receipts: boo
 
 /// One deferrable role with receipts, as the crawl's.
 pub(super) const DEFERRABLE: RoleTable = RoleTable {
-    roles: &[role(CordonClass::Deferrable, SeatKind::Pooled, true)],
+    roles: &[role(
+        "crawl",
+        CordonClass::Deferrable,
+        SeatKind::Pooled,
+        true,
+    )],
     consumers: &[],
     order: &[GrantStep::Pooled(R0)],
 };
 
 /// One role that nothing but permits and seats holds.
 pub(super) const PLAIN: RoleTable = RoleTable {
-    roles: &[role(CordonClass::Never, SeatKind::Pooled, true)],
+    roles: &[role("plain", CordonClass::Never, SeatKind::Pooled, true)],
     consumers: &[],
     order: &[GrantStep::Pooled(R0)],
 };
@@ -165,9 +175,9 @@ pub(super) const PLAIN: RoleTable = RoleTable {
 /// See [`Layout::odd`].
 pub(super) const ODD: RoleTable = RoleTable {
     roles: &[
-        role(CordonClass::Deferrable, SeatKind::KeyedPin, true),
-        role(CordonClass::Deferrable, SeatKind::Pooled, false),
-        role(CordonClass::SimFloor, SeatKind::Pooled, true),
+        role("walk", CordonClass::Deferrable, SeatKind::KeyedPin, true),
+        role("chore", CordonClass::Deferrable, SeatKind::Pooled, false),
+        role("sim", CordonClass::SimFloor, SeatKind::Pooled, true),
     ],
     consumers: &[],
     order: &[

@@ -175,9 +175,9 @@ pub(super) const PLAIN: RoleTable = RoleTable {
 /// See [`Layout::odd`].
 pub(super) const ODD: RoleTable = RoleTable {
     roles: &[
-        role("pins", CordonClass::Deferrable, SeatKind::KeyedPin, true),
-        role("pool", CordonClass::Deferrable, SeatKind::Pooled, false),
-        role("floor", CordonClass::SimFloor, SeatKind::Pooled, true),
+        role("walk", CordonClass::Deferrable, SeatKind::KeyedPin, true),
+        role("chore", CordonClass::Deferrable, SeatKind::Pooled, false),
+        role("sim", CordonClass::SimFloor, SeatKind::Pooled, true),
     ],
     consumers: &[],
     order: &[

@@ -82,6 +82,26 @@ fn a_grant_in_between_starts_the_count_anew() {
 }
 
 #[test]
+fn a_completion_in_between_starts_the_count_anew() {
+    let mut rig = pinned();
+    for _ in 0..3 {
+        rig.enqueue(W::Resolve);
+    }
+    rig.pump();
+    rig.enqueue(W::Resolve);
+    for tick in 1..3 * K {
+        rig.now = rig.host.next_deadline(&rig.guard).unwrap();
+        tick_only(&mut rig);
+        if tick % (K - 1) == 0 {
+            rig.finish(SeatId::new(
+                POOL + u8::try_from(tick / (K - 1)).unwrap() - 1,
+            ));
+        }
+        assert_eq!(rig.alarms(), [], "tick {tick}");
+    }
+}
+
+#[test]
 fn a_lane_that_the_guard_holds_is_not_stuck_however_long() {
     let mut rig = pinned();
     rig.cordon(true);

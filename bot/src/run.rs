@@ -112,7 +112,9 @@ impl RunError {
             | Self::Config(_)
             | Self::Pump(PumpError::World { .. }) => Exit::Input,
             Self::Boot(BootError::Binding(_)) => Exit::from(&BootRefused::BindingUnavailable),
-            Self::Boot(BootError::Host(_)) | Self::Partition(_) => Exit::BootConfig,
+            Self::Boot(BootError::Host(_) | BootError::Role { .. }) | Self::Partition(_) => {
+                Exit::BootConfig
+            }
             Self::Boot(BootError::Thread(_))
             | Self::Thread(_)
             | Self::Source(_)

@@ -20,10 +20,11 @@ pub(crate) const VERB: Verb = Verb {
     run,
 };
 
-const CORE: &str = "regatta-core";
+/// The package.
+pub(crate) const CORE: &str = "regatta-core";
 
 /// The feature sets that ship.
-const FEATURES: &[&str] = &["", "defmt"];
+pub(crate) const FEATURES: &[&str] = &["", "defmt"];
 
 fn run(_: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let mut findings = own_sources(&Tree::tracked()?);

@@ -10,8 +10,10 @@ mod build;
 mod cargo;
 mod ci;
 mod core_alone;
+mod elf;
 mod licences;
 mod msrv;
+mod no_std;
 mod smoke;
 mod tidy;
 mod verb;
@@ -28,6 +30,7 @@ static VERBS: &[Verb] = &[
     tidy::VERB,
     licences::VERB,
     core_alone::VERB,
+    no_std::VERB,
     msrv::VERB,
     build::VERB,
     smoke::VERB,

@@ -6,7 +6,7 @@
 //! # Invariants
 //! - `submitted = in flight + waiting + resolved`, where waiting is queue and backlog
 //!   ([`LaneLedger::balanced`]).
-//! - Admission is a pure predicate ([`admit`]) over lengths and the guard; the reason of a refusal is
+//! - Admission is a pure predicate (`admit`) over lengths and the guard; the reason of a refusal is
 //!   its return value.
 
 use crate::fsm;

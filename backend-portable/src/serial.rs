@@ -115,6 +115,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
             self.shared.settle(&mut state);
             if state.host.closing() == Some(ClosePhase::Fence) && retired(&state) {
                 self.unlock(state);
+                self.arenas.into_iter().flatten().for_each(discard);
                 return;
             }
             let deadline = state.host.next_deadline(&self.shared.guard().1);
@@ -200,10 +201,11 @@ impl<'a, W: Workload> Cycle<'a, W> {
             Err(panic) => {
                 // The panic may have left the arena half-changed. Building it anew may panic in turn;
                 // then the seat is lost.
-                *arena = workload.arena(Pin {
+                let rebuilt = workload.arena(Pin {
                     role: grant.role,
                     key: grant.key,
                 });
+                discard(std::mem::replace(arena, rebuilt));
                 let ended = failed(message(panic.as_ref()));
                 discard(panic);
                 (RunResult::Panicked, ended)

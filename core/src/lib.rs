@@ -8,7 +8,7 @@
 //!
 //! # Invariants
 //! - Nothing here blocks, allocates, reads a clock or panics on input of any kind.
-//! - Every rule is stated in one place, and every state machine is declared once ([`fsm`]).
+//! - Every rule is stated in one place, and every state machine is declared once ([`mod@fsm`]).
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 pub mod affinity;

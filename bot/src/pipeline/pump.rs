@@ -6,9 +6,10 @@
 //! - A candidate is simulated only while its bound can still change what is published, so a skipped
 //!   candidate is proved to be no better.
 
-use super::merge::{Candidate, MergeJob};
+use super::best::{Best, Winner, least_interesting};
+use super::merge::MergeJob;
 use super::resolve::{ResolveJob, group_of};
-use super::simulate::{SimJob, Simulated, Trade};
+use super::simulate::{SimJob, Simulated};
 use super::solve::BinJob;
 use super::workload::{Arbitrage, Output, SIM_WINDOW, Unit};
 use super::world::WorldError;
@@ -97,15 +98,6 @@ pub enum PumpError {
     /// The groups could not be placed.
     #[error(transparent)]
     Partition(#[from] PartitionError),
-}
-
-/// A trade that is published.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Winner {
-    /// The cycle.
-    pub id: CycleId,
-    /// The trade.
-    pub trade: Trade,
 }
 
 /// What came of one block.
@@ -310,7 +302,7 @@ impl<'f> Pump<'f> {
                 best.take(winner);
             }
         }
-        for winner in best.winners {
+        for winner in best.into_winners() {
             let Some(job) = self.sim_job(winner.id, true) else {
                 continue;
             };
@@ -456,57 +448,4 @@ fn name(role: WorkerRole) -> &'static str {
     regatta_core::role::FLEET_ROLES
         .get(RoleId::from(role))
         .map_or("unknown", |spec| spec.name)
-}
-
-/// The bound below which no profit of `amount` is possible: the conversion may round up, so one step
-/// down.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "the step down makes up for the rounding"
-)]
-fn least_interesting(amount: u128) -> f64 {
-    (amount.max(1) as f64).next_down()
-}
-
-/// The best trades so far.
-struct Best {
-    top: usize,
-    min_profit: u128,
-    /// Larger profit first, ties by id.
-    winners: Vec<Winner>,
-}
-
-impl Best {
-    fn new(top: usize, min_profit: u128) -> Self {
-        Self {
-            top,
-            min_profit,
-            winners: Vec::with_capacity(top.min(64)),
-        }
-    }
-
-    /// Whether a profit up to the candidate's bound could still enter. Equal profits could: ties go to
-    /// the lower id.
-    fn may_change(&self, candidate: &Candidate) -> bool {
-        let least = if self.winners.len() < self.top {
-            self.min_profit
-        } else {
-            self.winners
-                .last()
-                .map_or(u128::MAX, |worst| worst.trade.optimum.profit)
-        };
-        candidate.bound >= least_interesting(least)
-    }
-
-    fn take(&mut self, winner: Winner) {
-        if winner.trade.optimum.profit < self.min_profit {
-            return;
-        }
-        let key = |w: &Winner| (std::cmp::Reverse(w.trade.optimum.profit), w.id);
-        let place = self
-            .winners
-            .partition_point(|other| key(other) < key(&winner));
-        self.winners.insert(place, winner);
-        self.winners.truncate(self.top);
-    }
 }

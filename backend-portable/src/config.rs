@@ -118,8 +118,13 @@ impl FleetConfig {
 
     /// The shipped roles on the serial tier of so many cores, which the caller vouches for.
     pub fn serial(cores: u16) -> Result<Self, BootRefused> {
+        Self::serial_with(&FLEET_ROLES, cores)
+    }
+
+    /// The roles of `table`, likewise.
+    pub fn serial_with(table: &'static RoleTable, cores: u16) -> Result<Self, BootRefused> {
         let plan = FleetPlan::derive(&PlanInput {
-            table: &FLEET_ROLES,
+            table,
             quota: Quota::exact(
                 MilliCpu::from_cores(cores),
                 BoundedBy::Override,
@@ -129,7 +134,7 @@ impl FleetConfig {
             overrides: &Overrides::none(),
             bindings: BINDINGS,
         })?;
-        Ok(Self::new(&FLEET_ROLES, plan))
+        Ok(Self::new(table, plan))
     }
 
     /// The name of the fleet in the census, which distinguishes its threads from another fleet's.

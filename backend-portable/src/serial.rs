@@ -13,8 +13,10 @@ use crate::workload::{Pin, UnitContext, Workload};
 use regatta_core::budget::CYCLE;
 use regatta_core::host::{ClosePhase, Grant, StartError};
 use regatta_core::plan::LaneBinding;
+use regatta_core::port::Clock;
 use regatta_core::role::RoleId;
 use regatta_core::seat::{SeatId, SlotPhase};
+use regatta_core::time::Instant;
 use regatta_core::unit::RunResult;
 use std::any::Any;
 use std::cell::Cell;
@@ -107,17 +109,20 @@ impl<'a, W: Workload> Cycle<'a, W> {
         let mut state = self.shared.lock();
         loop {
             let seen = self.shared.live.inputs();
-            self.take_inputs(&mut state);
-            while let Some(grant) = self.grant(&mut state) {
-                state = self.run_unit(state, grant);
-                self.take_inputs(&mut state);
+            // The clock is read once per unit; the guard, which is a few loads, for every decision.
+            let mut now = self.shared.live.clock.now();
+            self.take_inputs(&mut state, now);
+            while let Some(grant) = self.grant(&mut state, now) {
+                (state, now) = self.run_unit(state, grant);
+                self.take_inputs(&mut state, now);
             }
             self.shared.settle(&mut state);
             if state.host.closing() == Some(ClosePhase::Fence) && retired(&state) {
                 self.unlock(state);
+                self.arenas.into_iter().flatten().for_each(discard);
                 return;
             }
-            let deadline = state.host.next_deadline(&self.shared.guard().1);
+            let deadline = state.host.next_deadline(&self.shared.live.guard.read(now));
             self.unlock(state);
             self.shared.live.sleep(seen, deadline);
             state = self.shared.lock();
@@ -132,8 +137,8 @@ impl<'a, W: Workload> Cycle<'a, W> {
     }
 
     /// Delivers the inputs that have no message: an edge that was announced, a deadline that came.
-    fn take_inputs(&mut self, state: &mut State<W>) {
-        let (now, guard) = self.shared.guard();
+    fn take_inputs(&mut self, state: &mut State<W>, now: Instant) {
+        let guard = self.shared.live.guard.read(now);
         let edge = self.shared.live.edge();
         if edge != std::mem::replace(&mut self.edge, edge) {
             state.host.posture_edge(now, &guard);
@@ -148,12 +153,12 @@ impl<'a, W: Workload> Cycle<'a, W> {
     }
 
     /// The next unit to run, begun.
-    fn grant(&self, state: &mut State<W>) -> Option<Grant> {
+    fn grant(&self, state: &mut State<W>, now: Instant) -> Option<Grant> {
+        let live = &self.shared.live;
         loop {
-            let (now, guard) = self.shared.guard();
-            let grant = state.host.poll_grant(now, &guard)?;
+            let grant = state.host.poll_grant(now, &live.guard.read(now))?;
             // The guard is read again: a cordon may have set in since.
-            let (now, guard) = self.shared.guard();
+            let guard = live.guard.read(now);
             match state.host.start(grant.seat, grant.unit, now, &guard) {
                 Ok(()) => return Some(grant),
                 Err(StartError::HandedBack(_)) => {}
@@ -162,11 +167,12 @@ impl<'a, W: Workload> Cycle<'a, W> {
         }
     }
 
+    /// Runs a granted unit outside the lock and reports it. Returns the time at which it ended.
     fn run_unit<'g>(
         &mut self,
         mut state: MutexGuard<'g, State<W>>,
         grant: Grant,
-    ) -> MutexGuard<'g, State<W>>
+    ) -> (MutexGuard<'g, State<W>>, Instant)
     where
         'a: 'g,
     {
@@ -187,7 +193,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
             tracing::error!("the report of a seat was not taken: {error}");
         }
         self.shared.settle(&mut state);
-        state
+        (state, now)
     }
 
     fn call(&mut self, unit: W::Unit, grant: Grant) -> (RunResult, Ended<W>) {
@@ -200,10 +206,11 @@ impl<'a, W: Workload> Cycle<'a, W> {
             Err(panic) => {
                 // The panic may have left the arena half-changed. Building it anew may panic in turn;
                 // then the seat is lost.
-                *arena = workload.arena(Pin {
+                let rebuilt = workload.arena(Pin {
                     role: grant.role,
                     key: grant.key,
                 });
+                discard(std::mem::replace(arena, rebuilt));
                 let ended = failed(message(panic.as_ref()));
                 discard(panic);
                 (RunResult::Panicked, ended)

@@ -10,6 +10,7 @@ mod grants;
 mod incident;
 mod intake;
 mod layout;
+mod liveness;
 mod lockstep;
 mod model;
 mod rig;

@@ -53,8 +53,8 @@ fn has_gap(market: &Market) -> bool {
         for &edge in cycle.edges() {
             let edge = graph.edge(edge);
             let hop = market.hop(edge.pool, edge.direction);
-            gain *= BigUint::from(hop.reserve_out) * hop.fee_num;
-            cost *= BigUint::from(hop.reserve_in) * hop.fee_den;
+            gain *= BigUint::from(hop.reserve_out) * hop.fee.num();
+            cost *= BigUint::from(hop.reserve_in) * hop.fee.den();
         }
         gain > cost
     })

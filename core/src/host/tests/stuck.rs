@@ -2,10 +2,12 @@
 
 use super::layout::{DELTA, K, Layout, POOL};
 use super::rig::FleetRig;
-use crate::host::{Alarm, Input};
+use crate::guard::Guard;
+use crate::host::{Alarm, Host, HostConfig, Input};
 use crate::role::WorkerRole as W;
 use crate::seat::SeatId;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
+use crate::unit::UnitRow;
 
 fn pinned() -> FleetRig {
     FleetRig::new(&Layout::pinned())
@@ -111,6 +113,25 @@ fn a_lane_that_the_guard_holds_is_not_stuck_however_long() {
     }
     assert_eq!(rig.alarms(), []);
     assert_eq!(rig.host.counters().ticks, 10 * u64::from(K));
+}
+
+#[test]
+fn even_a_limit_of_one_tick_spares_what_the_guard_holds() {
+    let layout = Layout::pinned();
+    let config = HostConfig {
+        stuck_ticks: 1,
+        ..layout.config()
+    };
+    for (cordoned, alarms) in [(true, 0), (false, 1)] {
+        let mut host = Host::new(&config, [UnitRow::FREE; 64]).unwrap();
+        let mut guard = Guard::open(1);
+        guard.posture.cordoned = cordoned;
+        let start = Instant::ORIGIN;
+        host.enqueue(W::Registrar.id(), 0, start, &guard).unwrap();
+        host.backstop_tick(start + DELTA, &guard);
+        let told = std::iter::from_fn(|| host.poll_alarm()).count();
+        assert_eq!(told, alarms, "cordoned: {cordoned}");
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A reader of one random word.
-struct Bits(u64);
+pub(super) struct Bits(pub(super) u64);
 
 impl Bits {
     fn below(&mut self, n: usize) -> usize {
@@ -36,14 +36,14 @@ impl Bits {
     }
 }
 
-struct Walk {
-    host: Host<Vec<UnitRow>>,
-    guard: Guard,
+pub(super) struct Walk {
+    pub(super) host: Host<Vec<UnitRow>>,
+    pub(super) guard: Guard,
     /// The guard of the last call that looked at it.
     seen: Guard,
-    now: Instant,
-    leased: Vec<Grant>,
-    running: Vec<Grant>,
+    pub(super) now: Instant,
+    pub(super) leased: Vec<Grant>,
+    pub(super) running: Vec<Grant>,
     /// Accepted and without an outcome.
     open: BTreeMap<UnitId, (RoleId, u8)>,
     /// What each unit that reported said, until its outcome is read.
@@ -53,13 +53,13 @@ struct Walk {
     /// Ended and read, not released.
     read: Vec<UnitId>,
     stale: Vec<UnitId>,
-    deaths: u32,
+    pub(super) deaths: u32,
     /// The kinds of refusal and of outcome that the walk has seen.
     met: BTreeSet<&'static str>,
 }
 
 impl Walk {
-    fn new(layout: &Layout) -> Self {
+    pub(super) fn new(layout: &Layout) -> Self {
         let rows: u32 = layout.lanes.iter().map(|lane| lane.rows).sum();
         let rows = vec![UnitRow::FREE; rows as usize];
         Self {
@@ -79,7 +79,7 @@ impl Walk {
         }
     }
 
-    fn step(&mut self, word: u64) {
+    pub(super) fn step(&mut self, word: u64) {
         let mut bits = Bits(word);
         match bits.below(64) {
             0..=13 => self.enqueue(&mut bits),
@@ -122,7 +122,7 @@ impl Walk {
     }
 
     /// Hands in what may as well be refused.
-    fn offer(&mut self, input: Input) {
+    pub(super) fn offer(&mut self, input: Input) {
         let _ = self.handle(input);
     }
 
@@ -164,7 +164,7 @@ impl Walk {
         (role, if keyed { key } else { 0 })
     }
 
-    fn grant(&mut self) {
+    pub(super) fn grant(&mut self) {
         let granted = self.host.poll_grant(self.now, &self.guard);
         self.seen = self.guard;
         check(&self.host, &self.seen);
@@ -188,11 +188,11 @@ impl Walk {
         self.leased.push(grant);
     }
 
-    fn waiting(&self, role: RoleId) -> u64 {
+    pub(super) fn waiting(&self, role: RoleId) -> u64 {
         self.host.ledger(role).unwrap().waiting()
     }
 
-    fn start_one(&mut self, bits: &mut Bits) {
+    pub(super) fn start_one(&mut self, bits: &mut Bits) {
         if self.leased.is_empty() {
             return;
         }
@@ -222,7 +222,7 @@ impl Walk {
         }
     }
 
-    fn finish_one(&mut self, bits: &mut Bits) {
+    pub(super) fn finish_one(&mut self, bits: &mut Bits) {
         if self.running.is_empty() {
             return;
         }
@@ -404,7 +404,7 @@ impl Walk {
     }
 
     /// Closes the host, lets every seat report, and finds nothing owed.
-    fn wind_up(mut self) -> BTreeSet<&'static str> {
+    pub(super) fn wind_up(mut self) -> BTreeSet<&'static str> {
         self.offer(Input::Close(ClosePhase::Fence));
         while !self.running.is_empty() || !self.leased.is_empty() {
             self.start_one(&mut Bits(0));
@@ -443,12 +443,12 @@ fn kind(error: &InputError) -> &'static str {
     }
 }
 
-fn layouts() -> [Layout; 3] {
+pub(super) fn layouts() -> [Layout; 3] {
     [Layout::pinned(), Layout::serial(), Layout::odd()]
 }
 
 /// `SplitMix64`, for walks that need no shrinking.
-fn random(state: &mut u64) -> u64 {
+pub(super) fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -97,6 +97,10 @@ static STEPS: &[Step] = &[
         does: Does::VerbWith("no-std", "--target thumbv7em-none-eabihf"),
     },
     Step {
+        name: "loom",
+        does: Does::Verb,
+    },
+    Step {
         name: "nextest",
         does: Does::CargoKeeping("nextest run --locked --workspace", "Summary"),
     },

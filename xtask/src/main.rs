@@ -12,6 +12,7 @@ mod ci;
 mod core_alone;
 mod elf;
 mod licences;
+mod loom;
 mod msrv;
 mod no_std;
 mod smoke;
@@ -31,6 +32,7 @@ static VERBS: &[Verb] = &[
     licences::VERB,
     core_alone::VERB,
     no_std::VERB,
+    loom::VERB,
     msrv::VERB,
     build::VERB,
     smoke::VERB,

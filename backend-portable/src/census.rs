@@ -32,6 +32,21 @@ pub struct ThreadSpec {
     pub binding: LaneBinding,
 }
 
+impl ThreadSpec {
+    /// The one thread that `owner` has for `kernel_name`, which also says what it serves.
+    #[must_use]
+    pub fn one(owner: &str, kernel_name: &str) -> Self {
+        Self {
+            kernel_name: kernel_name.to_owned(),
+            name: format!("{owner}/{kernel_name}"),
+            owner: owner.to_owned(),
+            role: kernel_name.to_owned(),
+            sizing: "one".to_owned(),
+            binding: LaneBinding::Pinned,
+        }
+    }
+}
+
 /// A row of the census.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadRow {

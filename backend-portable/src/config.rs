@@ -58,7 +58,7 @@ pub enum AlarmAction {
     #[default]
     Abort,
     /// The function decides. For tests, and for programs with a last will of their own. It is called
-    /// under the fleet's lock and must not use the fleet.
+    /// under the fleet's lock and must not use the fleet; a panic of it is logged.
     Call(Box<dyn Fn(&AlarmReport) + Send + Sync>),
 }
 
@@ -79,6 +79,8 @@ pub struct FleetConfig {
     pub(crate) plan: FleetPlan,
     pub(crate) lanes: Vec<LaneConfig>,
     pub(crate) windows: Vec<Window>,
+    /// A role that was configured and is not in the table.
+    pub(crate) unknown: Option<RoleId>,
     pub(crate) backstop: Duration,
     pub(crate) stuck_ticks: u32,
     pub(crate) policy: PosturePolicy,
@@ -105,6 +107,7 @@ impl FleetConfig {
             plan,
             lanes,
             windows: Vec::new(),
+            unknown: None,
             backstop: BACKSTOP,
             stuck_ticks: STUCK_TICKS,
             policy: PosturePolicy::default(),
@@ -115,8 +118,13 @@ impl FleetConfig {
 
     /// The shipped roles on the serial tier of so many cores, which the caller vouches for.
     pub fn serial(cores: u16) -> Result<Self, BootRefused> {
+        Self::serial_with(&FLEET_ROLES, cores)
+    }
+
+    /// The roles of `table`, likewise.
+    pub fn serial_with(table: &'static RoleTable, cores: u16) -> Result<Self, BootRefused> {
         let plan = FleetPlan::derive(&PlanInput {
-            table: &FLEET_ROLES,
+            table,
             quota: Quota::exact(
                 MilliCpu::from_cores(cores),
                 BoundedBy::Override,
@@ -126,7 +134,7 @@ impl FleetConfig {
             overrides: &Overrides::none(),
             bindings: BINDINGS,
         })?;
-        Ok(Self::new(&FLEET_ROLES, plan))
+        Ok(Self::new(table, plan))
     }
 
     /// The name of the fleet in the census, which distinguishes its threads from another fleet's.
@@ -146,8 +154,10 @@ impl FleetConfig {
     /// Reserves `rows` units for a role with `keys` keys.
     #[must_use]
     pub fn keyed_lane(mut self, role: impl Into<RoleId>, rows: u32, keys: u8) -> Self {
-        if let Some(lane) = self.lanes.get_mut(role.into().index()) {
-            (lane.rows, lane.queue, lane.keys) = (rows, rows.max(1), keys);
+        let role = role.into();
+        match self.lanes.get_mut(role.index()) {
+            Some(lane) => (lane.rows, lane.queue, lane.keys) = (rows, rows.max(1), keys),
+            None => self.unknown = Some(role),
         }
         self
     }
@@ -156,9 +166,13 @@ impl FleetConfig {
     /// a lane fit its rows.
     #[must_use]
     pub fn window(mut self, producer: &'static str, role: impl Into<RoleId>, units: u32) -> Self {
+        let role = role.into();
+        if self.table.get(role).is_none() {
+            self.unknown = Some(role);
+        }
         self.windows.push(Window {
             producer,
-            role: role.into(),
+            role,
             units,
         });
         self
@@ -200,6 +214,14 @@ pub enum BootError {
     /// The plan asks for a binding that this backend does not have.
     #[error("the plan asks for the {} binding and this backend has the serial one", .0.name())]
     Binding(Binding),
+    /// A lane or a window names a role that the table does not have.
+    #[error("a lane or window is configured for role {role:?}: the table has {roles} roles")]
+    Role {
+        /// The role named.
+        role: RoleId,
+        /// How many there are.
+        roles: usize,
+    },
     /// The host refused its configuration.
     #[error(transparent)]
     Host(#[from] HostError),

@@ -21,8 +21,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use thiserror::Error;
 
-/// Room for outcomes that nobody will collect, before the list has to grow.
-const UNCOLLECTED: usize = 1024;
+/// Room for outcomes that nobody will collect, before the list has to grow. A unit that ends adds one
+/// and the thread empties the list before the next; only closing and death add many at once.
+pub(crate) const UNCOLLECTED: usize = 16;
+
+/// The most that closing keeps of its time for the thread to end in, after the drain.
+const RESERVE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// How long [`Drop`] lets a fleet drain.
 const DROP_DRAIN: std::time::Duration = std::time::Duration::from_secs(10);
@@ -85,7 +89,7 @@ pub(crate) struct Shared<W: Workload> {
     pub(crate) keys: Box<[u8]>,
     alarm: AlarmAction,
     state: Mutex<State<W>>,
-    /// A lane got room, the host became idle, or the thread ended.
+    /// A lane got room or takes no more units, the host became idle, or the thread ended.
     changed: Condvar,
 }
 
@@ -119,7 +123,7 @@ impl<W: Workload> Shared<W> {
                 }
             }
         }
-        if state.watchers > 0 && state.host.is_idle() {
+        if state.watchers > 0 && (state.host.is_idle() || faulted(&state.host)) {
             self.changed.notify_all();
         }
         while let Some(alarm) = state.host.poll_alarm() {
@@ -152,7 +156,9 @@ impl<W: Workload> Shared<W> {
         tracing::error!("{report}");
         match &self.alarm {
             AlarmAction::Abort => std::process::abort(),
-            AlarmAction::Call(action) => action(&report),
+            AlarmAction::Call(action) => {
+                serial::caught("the alarm action", || action(&report));
+            }
         }
     }
 
@@ -212,7 +218,10 @@ impl<W: Workload> Shared<W> {
         self.settle(&mut state);
     }
 
+    /// The last step of the cycle thread. What nobody collects is gone by the time it is announced.
     pub(crate) fn thread_ended(&self) {
+        let parting = std::mem::take(&mut self.lock().uncollected);
+        parting.into_iter().for_each(serial::discard);
         self.lock().thread_ended = true;
         self.changed.notify_all();
     }
@@ -248,6 +257,12 @@ impl<W: Workload> Shared<W> {
     }
 }
 
+/// Whether some lane is dead, so that whoever waits for room there waits in vain.
+fn faulted(host: &Host<Box<[UnitRow]>>) -> bool {
+    let mut roles = host.table().ids();
+    roles.any(|role| host.progress(role) == Some(Progress::Faulted))
+}
+
 /// A running fleet on the serial binding.
 ///
 /// Any number of threads may submit. Dropping the fleet closes it; receipts outlive it and are all
@@ -269,6 +284,10 @@ impl<W: Workload> Fleet<W> {
     pub fn boot(workload: W, config: FleetConfig, census: &Census) -> Result<Self, BootError> {
         if config.plan.binding != Binding::Serial {
             return Err(BootError::Binding(config.plan.binding));
+        }
+        if let Some(role) = config.unknown {
+            let roles = config.table.roles.len();
+            return Err(BootError::Role { role, roles });
         }
         let rows = config.lanes.iter().map(|lane| lane.rows as usize).sum();
         let host = Host::new(
@@ -300,7 +319,7 @@ impl<W: Workload> Fleet<W> {
             state: Mutex::new(State {
                 host,
                 slots: Slots::new(rows),
-                uncollected: Vec::with_capacity(rows.min(UNCOLLECTED)),
+                uncollected: Vec::with_capacity(UNCOLLECTED),
                 watchers: 0,
                 not_run: 0,
                 closed: 0,
@@ -337,7 +356,7 @@ impl<W: Workload> Fleet<W> {
     }
 
     /// Blocks until the lane of `role` has room for a unit, or until `timeout` has passed. Another
-    /// submitter may take the room first.
+    /// submitter may take the room first. A lane without rows never has room and counts as closed.
     pub fn wait_for_room(
         &self,
         role: impl Into<RoleId>,
@@ -348,11 +367,10 @@ impl<W: Workload> Fleet<W> {
         }
         let role = role.into();
         let deadline = timeout.and_then(|t| std::time::Instant::now().checked_add(t));
+        let rows = self.shared.keys.get(role.index()).is_some_and(|n| *n > 0);
         let open = |state: &State<W>| {
-            matches!(
-                state.host.progress(role),
-                Some(Progress::Idle | Progress::Backed)
-            )
+            let progress = state.host.progress(role);
+            rows && matches!(progress, Some(Progress::Idle | Progress::Backed))
         };
         let (state, done) = self.shared.watch(self.shared.lock(), deadline, |s| {
             s.host.room(role) > 0 || !open(s)
@@ -410,13 +428,22 @@ impl<W: Workload> Fleet<W> {
     }
 
     /// Closes the fleet within `timeout`: intake ends and held units end as not run at once, queued
-    /// units still run, and what is owed at the deadline ends as closed. Every receipt has resolved
-    /// when this returns. Closing a closed fleet returns the report again.
+    /// units still run, and what is owed when the drain ends, ends as closed. The drain leaves a
+    /// quarter of the time, at most a second, for the thread to end in. Every receipt has resolved when
+    /// this returns. Closing a closed fleet returns the report again.
+    ///
+    /// A unit that closes a fleet does not wait for it: the drain is over at once.
     pub fn close(&self, timeout: std::time::Duration) -> CloseReport {
+        let timeout = if serial::on_a_seat() {
+            std::time::Duration::ZERO
+        } else {
+            timeout
+        };
         let deadline = std::time::Instant::now().checked_add(timeout);
+        let drain_end = deadline.and_then(|at| at.checked_sub(RESERVE.min(timeout / 4)));
         self.step_close(ClosePhase::Quiesce);
         let drained = |state: &State<W>| state.host.is_idle() || state.thread_ended;
-        drop(self.shared.watch(self.shared.lock(), deadline, drained));
+        drop(self.shared.watch(self.shared.lock(), drain_end, drained));
         self.step_close(ClosePhase::Fence);
         let (state, _) = self
             .shared
@@ -427,16 +454,13 @@ impl<W: Workload> Fleet<W> {
             thread_ended: state.thread_ended,
         };
         drop(state);
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(thread) = thread
-            && report.thread_ended
-            && thread.join().is_err()
-        {
-            tracing::error!("the cycle thread unwound");
+        if report.thread_ended {
+            let mut handle = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            let thread = handle.take();
+            drop(handle);
+            if thread.is_some_and(|thread| thread.join().is_err()) {
+                tracing::error!("the cycle thread unwound");
+            }
         }
         report
     }

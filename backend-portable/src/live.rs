@@ -47,19 +47,21 @@ impl Live {
         }
     }
 
-    /// Makes the calling thread the one that [`sleep`](Self::sleep)s. The first caller stays it.
-    pub(crate) fn adopt_sleeper(&self) {
-        self.sleeper.get_or_init(std::thread::current);
+    /// Says which thread [`sleep`](Self::sleep)s; the first call holds. Whoever boots the fleet says it
+    /// before anybody can announce: the word does not order a store of the sleeper's before a wake.
+    pub(crate) fn set_sleeper(&self, sleeper: &Thread) {
+        self.sleeper.get_or_init(|| sleeper.clone());
     }
 
     /// Announces an input that has been stored.
     pub(crate) fn announce(&self) {
-        self.inputs.fetch_add(1, Ordering::Relaxed);
+        // Release: whoever sees the count sees the input, an edge or a new view of the guard.
+        self.inputs.fetch_add(1, Ordering::Release);
         self.word.notify(self);
     }
 
     pub(crate) fn inputs(&self) -> u32 {
-        self.inputs.load(Ordering::Relaxed)
+        self.inputs.load(Ordering::Acquire)
     }
 
     pub(crate) fn edge(&self) -> u32 {

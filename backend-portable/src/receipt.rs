@@ -120,7 +120,8 @@ pub enum RoomError {
     Closed,
 }
 
-/// The submitter's handle on a unit. See the [module documentation](self).
+/// The submitter's handle on a unit. It resolves exactly once, whatever dies or closes; dropping it
+/// abandons the unit's output, not the unit.
 #[must_use = "a dropped receipt abandons the unit's output"]
 pub struct Receipt<W: Workload> {
     shared: Option<Arc<Shared<W>>>,

@@ -7,13 +7,16 @@
 //! - Arenas are built, used and dropped on the cycle thread.
 
 use crate::census::{Census, CensusError, ThreadSpec};
-use crate::fleet::{Shared, State};
+use crate::fleet::{Shared, State, UNCOLLECTED};
 use crate::receipt::{Ended, Failure};
 use crate::workload::{Pin, UnitContext, Workload};
+use regatta_core::budget::CYCLE;
 use regatta_core::host::{ClosePhase, Grant, StartError};
 use regatta_core::plan::LaneBinding;
+use regatta_core::port::Clock;
 use regatta_core::role::RoleId;
 use regatta_core::seat::{SeatId, SlotPhase};
+use regatta_core::time::Instant;
 use regatta_core::unit::RunResult;
 use std::any::Any;
 use std::cell::Cell;
@@ -40,31 +43,35 @@ pub(crate) fn spawn<W: Workload>(
     name: &str,
     census: &Census,
 ) -> Result<JoinHandle<()>, CensusError> {
-    // Several fleets of one process each have a thread with a number of its own.
+    // Several fleets of one process each have a thread with a number of its own. The kernel keeps
+    // fifteen bytes of a name: the prefix and three digits.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 1_000;
+    let projected = shared.plan.census();
+    let row = projected.iter().find(|row| row.resource == CYCLE);
+    let prefix = row
+        .and_then(|row| row.threads.as_ref())
+        .map_or("work-serial-", |prefix| prefix.as_str());
     let spec = ThreadSpec {
-        kernel_name: format!("rg-serial-{number}"),
+        kernel_name: format!("{prefix}{number}"),
         name: format!("regatta/{name}/serial/{number}"),
         owner: name.to_owned(),
-        role: "cycle".to_owned(),
+        role: CYCLE.to_owned(),
         sizing: "one per fleet on the serial tier".to_owned(),
         binding: LaneBinding::Pinned,
     };
-    let shared = Arc::clone(shared);
-    census.spawn(spec, move || {
+    let of_thread = Arc::clone(shared);
+    let thread = census.spawn(spec, move || {
+        let shared = of_thread;
         ON_A_SEAT.set(true);
-        shared.live.adopt_sleeper();
-        let ended = catch_unwind(AssertUnwindSafe(|| Cycle::new(&shared).run()));
-        if let Err(panic) = ended {
-            tracing::error!(
-                "the cycle thread panicked outside a unit: {}",
-                message(panic.as_ref())
-            );
+        let cycle = || Cycle::new(&shared).run();
+        if caught("the cycle thread, outside a unit,", cycle).is_none() {
             shared.seat_died(SEAT);
         }
         shared.thread_ended();
-    })
+    })?;
+    shared.live.set_sleeper(thread.thread());
+    Ok(thread)
 }
 
 struct Cycle<'a, W: Workload> {
@@ -94,7 +101,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
             shared,
             arenas,
             edge: 0,
-            parting: Vec::new(),
+            parting: Vec::with_capacity(UNCOLLECTED),
         }
     }
 
@@ -102,16 +109,20 @@ impl<'a, W: Workload> Cycle<'a, W> {
         let mut state = self.shared.lock();
         loop {
             let seen = self.shared.live.inputs();
-            self.take_inputs(&mut state);
-            while let Some(grant) = self.grant(&mut state) {
-                state = self.run_unit(state, grant);
-                self.take_inputs(&mut state);
+            // The clock is read once per unit; the guard, which is a few loads, for every decision.
+            let mut now = self.shared.live.clock.now();
+            self.take_inputs(&mut state, now);
+            while let Some(grant) = self.grant(&mut state, now) {
+                (state, now) = self.run_unit(state, grant);
+                self.take_inputs(&mut state, now);
             }
             self.shared.settle(&mut state);
             if state.host.closing() == Some(ClosePhase::Fence) && retired(&state) {
+                self.unlock(state);
+                self.arenas.into_iter().flatten().for_each(discard);
                 return;
             }
-            let deadline = state.host.next_deadline(&self.shared.guard().1);
+            let deadline = state.host.next_deadline(&self.shared.live.guard.read(now));
             self.unlock(state);
             self.shared.live.sleep(seen, deadline);
             state = self.shared.lock();
@@ -122,12 +133,12 @@ impl<'a, W: Workload> Cycle<'a, W> {
     fn unlock(&mut self, mut state: MutexGuard<'_, State<W>>) {
         std::mem::swap(&mut state.uncollected, &mut self.parting);
         drop(state);
-        self.parting.clear();
+        self.parting.drain(..).for_each(discard);
     }
 
     /// Delivers the inputs that have no message: an edge that was announced, a deadline that came.
-    fn take_inputs(&mut self, state: &mut State<W>) {
-        let (now, guard) = self.shared.guard();
+    fn take_inputs(&mut self, state: &mut State<W>, now: Instant) {
+        let guard = self.shared.live.guard.read(now);
         let edge = self.shared.live.edge();
         if edge != std::mem::replace(&mut self.edge, edge) {
             state.host.posture_edge(now, &guard);
@@ -142,12 +153,12 @@ impl<'a, W: Workload> Cycle<'a, W> {
     }
 
     /// The next unit to run, begun.
-    fn grant(&self, state: &mut State<W>) -> Option<Grant> {
+    fn grant(&self, state: &mut State<W>, now: Instant) -> Option<Grant> {
+        let live = &self.shared.live;
         loop {
-            let (now, guard) = self.shared.guard();
-            let grant = state.host.poll_grant(now, &guard)?;
+            let grant = state.host.poll_grant(now, &live.guard.read(now))?;
             // The guard is read again: a cordon may have set in since.
-            let (now, guard) = self.shared.guard();
+            let guard = live.guard.read(now);
             match state.host.start(grant.seat, grant.unit, now, &guard) {
                 Ok(()) => return Some(grant),
                 Err(StartError::HandedBack(_)) => {}
@@ -156,11 +167,12 @@ impl<'a, W: Workload> Cycle<'a, W> {
         }
     }
 
+    /// Runs a granted unit outside the lock and reports it. Returns the time at which it ended.
     fn run_unit<'g>(
         &mut self,
         mut state: MutexGuard<'g, State<W>>,
         grant: Grant,
-    ) -> MutexGuard<'g, State<W>>
+    ) -> (MutexGuard<'g, State<W>>, Instant)
     where
         'a: 'g,
     {
@@ -171,7 +183,8 @@ impl<'a, W: Workload> Cycle<'a, W> {
             None => (RunResult::Panicked, failed("the unit had no payload")),
         };
         let mut state = self.shared.lock();
-        state.slots.report(grant.unit, ended);
+        let late = state.slots.report(grant.unit, ended);
+        state.uncollected.extend(late);
         let (now, guard) = self.shared.guard();
         if let Err(error) = state
             .host
@@ -180,7 +193,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
             tracing::error!("the report of a seat was not taken: {error}");
         }
         self.shared.settle(&mut state);
-        state
+        (state, now)
     }
 
     fn call(&mut self, unit: W::Unit, grant: Grant) -> (RunResult, Ended<W>) {
@@ -193,11 +206,14 @@ impl<'a, W: Workload> Cycle<'a, W> {
             Err(panic) => {
                 // The panic may have left the arena half-changed. Building it anew may panic in turn;
                 // then the seat is lost.
-                *arena = workload.arena(Pin {
+                let rebuilt = workload.arena(Pin {
                     role: grant.role,
                     key: grant.key,
                 });
-                (RunResult::Panicked, failed(message(panic.as_ref())))
+                discard(std::mem::replace(arena, rebuilt));
+                let ended = failed(message(panic.as_ref()));
+                discard(panic);
+                (RunResult::Panicked, ended)
             }
         }
     }
@@ -218,6 +234,24 @@ fn failed<W: Workload>(message: &str) -> Ended<W> {
         },
         None,
     )
+}
+
+/// Calls code of the user's whose panic must not spread; `None` if it panicked.
+pub(crate) fn caught<T>(what: &str, call: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(value) => Some(value),
+        Err(panic) => {
+            tracing::error!("{what} panicked: {}", message(panic.as_ref()));
+            // Its destructor is the user's as well, and the last that could panic here.
+            std::mem::forget(panic);
+            None
+        }
+    }
+}
+
+/// Drops a value of the user's. A destructor that panics is no reason to lose the seat.
+pub(crate) fn discard<T>(value: T) {
+    caught("a destructor", || drop(value));
 }
 
 /// What a panic said, if it was text.

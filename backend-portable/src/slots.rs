@@ -76,13 +76,15 @@ impl<W: Workload> Slots<W> {
         }
     }
 
-    /// Keeps what a seat reports until the host has taken the report.
-    pub(crate) fn report(&mut self, unit: UnitId, ended: Ended<W>) {
+    /// Keeps what a seat reports until the host has taken the report. A fence may have ended the unit
+    /// meanwhile; then the report is too late and comes back.
+    pub(crate) fn report(&mut self, unit: UnitId, ended: Ended<W>) -> Option<Ended<W>> {
         let slot = &mut self.slots[unit.index()];
-        // A fence may have ended the unit meanwhile; then the report is too late and is dropped.
-        if matches!(slot.content, Content::Running) {
-            slot.content = Content::Reported(ended);
+        if !matches!(slot.content, Content::Running) {
+            return Some(ended);
         }
+        slot.content = Content::Reported(ended);
+        None
     }
 
     /// The host says that the unit has ended so.

@@ -2,8 +2,8 @@
 
 use crate::cli::RunArgs;
 use crate::report::{BudgetRecord, CensusRecord, PlanRecord};
-use regatta_core::budget::{Origin, OverrideError, Overrides, Quota, Setting};
-use regatta_core::plan::{BootRefused, FleetPlan, PlanInput};
+use regatta_core::budget::{MilliCpu, Origin, OverrideError, Overrides, Quota, Setting};
+use regatta_core::plan::{BootRefused, FleetPlan, PlanInput, TierRefused};
 use regatta_core::role::{FLEET_ROLES, WorkerRole};
 use regatta_portable::{BINDINGS, quota::platform_quota};
 use thiserror::Error;
@@ -31,7 +31,14 @@ pub enum PlanError {
     },
     /// The fleet refuses to boot.
     #[error(transparent)]
-    Boot(#[from] BootRefused),
+    Boot(Box<BootRefused>),
+}
+
+impl From<BootRefused> for PlanError {
+    fn from(refused: BootRefused) -> Self {
+        // It holds the budget it refuses, which is large.
+        Self::Boot(Box::new(refused))
+    }
 }
 
 /// The overrides of both layers.
@@ -89,14 +96,14 @@ pub fn record(plan: &FleetPlan) -> PlanRecord {
     PlanRecord {
         quota_milli: plan.allocation.milli(),
         quota_origin: plan.allocation_origin.name(),
-        detected_milli: plan.detected.bound.map(|bound| bound.milli()),
+        detected_milli: plan.detected.bound.map(MilliCpu::milli),
         bounded_by: evidence.bounded_by.name(),
         confidence: evidence.confidence.name(),
         reason: evidence.reason.to_string(),
         profile: plan.profile.name(),
         binding: plan.binding.name(),
         oversubscribed: plan.oversubscribed,
-        tier_refused: plan.tier_refused.map(|refused| refused.name()),
+        tier_refused: plan.tier_refused.map(TierRefused::name),
         tier_refused_because: plan.tier_refused.map(|refused| refused.to_string()),
         permits: plan.permits.total,
         bins: plan.keys(WorkerRole::Solver.id()),
@@ -137,7 +144,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;
-    use regatta_core::budget::{BoundedBy, MilliCpu, Reason};
+    use regatta_core::budget::{BoundedBy, Reason};
 
     fn args(line: &[&str]) -> RunArgs {
         let line = ["regatta", "run"].iter().chain(line);

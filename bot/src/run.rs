@@ -102,20 +102,25 @@ impl RunError {
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Plan(PlanError::Boot(refused)) => Exit::from(refused),
+            // Whoever reads us has had enough.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
+            Self::Plan(PlanError::Boot(refused)) => Exit::from(&**refused),
             Self::Plan(_) => Exit::Usage,
-            Self::Pools(_) | Self::Generate(_) | Self::Graph(_) | Self::Config(_) => Exit::Input,
+            Self::Pools(_)
+            | Self::Generate(_)
+            | Self::Graph(_)
+            | Self::Config(_)
+            | Self::Pump(PumpError::World { .. }) => Exit::Input,
             Self::Boot(BootError::Binding(_)) => Exit::from(&BootRefused::BindingUnavailable),
-            Self::Boot(BootError::Host(_)) | Self::Partition(_) => Exit::BootConfig,
+            Self::Boot(BootError::Host(_) | BootError::Role { .. }) | Self::Partition(_) => {
+                Exit::BootConfig
+            }
             Self::Boot(BootError::Thread(_))
             | Self::Thread(_)
             | Self::Source(_)
-            | Self::Reverted { .. } => Exit::Failed,
-            // Whoever reads us has had enough.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
-            Self::Output(_) => Exit::Failed,
+            | Self::Reverted { .. }
+            | Self::Output(_) => Exit::Failed,
             Self::Pump(PumpError::Fuse { .. }) => Exit::FuseTripped,
-            Self::Pump(PumpError::World { .. }) => Exit::Input,
             Self::Crawl(_) | Self::Pump(_) => Exit::FleetFailed,
             Self::Scenario(_) => Exit::Scenario,
             Self::Unbalanced => Exit::LedgerUnbalanced,
@@ -133,7 +138,11 @@ struct Start {
 
 fn start(args: &RunArgs) -> Result<Start, RunError> {
     if args.pools.is_empty() {
-        let made = generate(&MarketConfig::with_seed(args.seed))?;
+        let mut config = MarketConfig::with_seed(args.seed);
+        if args.scenario.is_some() {
+            config.tokens = scenario::TOKENS;
+        }
+        let made = generate(&config)?;
         return Ok(Start {
             name: format!("made up from seed {}", args.seed),
             market: made.market,
@@ -180,7 +189,7 @@ pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
     if args.scenario == Some(ScenarioArg::CordonCrawl) {
         let record = scenario::cordon_crawl(&fleet, &census)?;
         reporter.emit(&Record::Scenario(record))?;
-        return end(&fleet, Totals::new(bins), &graph, &mut reporter);
+        return end(&fleet, &Totals::new(bins), &graph, &mut reporter);
     }
 
     let began = Instant::now();
@@ -188,7 +197,7 @@ pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
     let record = crawl_record(&start, &graph, crawled, began.elapsed());
     reporter.emit(&Record::Crawl(record))?;
     let totals = follow(args, start, &graph, &fleet, &census, &mut reporter)?;
-    end(&fleet, totals, &graph, &mut reporter)
+    end(&fleet, &totals, &graph, &mut reporter)
 }
 
 fn crawl_with_progress(
@@ -304,7 +313,7 @@ fn follow(
 /// Closes the fleet and accounts for everything.
 fn end(
     fleet: &Fleet<Arbitrage>,
-    totals: Totals,
+    totals: &Totals,
     graph: &CycleGraph,
     reporter: &mut Reporter<impl Write>,
 ) -> Result<(), RunError> {

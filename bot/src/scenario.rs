@@ -27,12 +27,15 @@ pub const REGISTERED_AT_CORDON: usize = 9_955;
 /// The incident had more paths than this to register.
 pub const LEAST_PATHS: u64 = 10_500;
 
+/// Tokens of the market that is made up for the incident: enough for that many paths.
+pub const TOKENS: u32 = 256;
+
 /// How long the samples must be clean before the cordon lifts: long enough for several backstop ticks
 /// to find the guard closed, and short enough to watch.
 const EXIT_CLEAN_MS: &str = "1500";
 
 /// How often the throttle counters are sampled.
-const SAMPLE_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
+const SAMPLE_EVERY: std::time::Duration = std::time::Duration::from_millis(90);
 
 /// Why a scenario did not end as it must.
 #[derive(Debug, Error)]

@@ -157,18 +157,19 @@ pub struct HostCounters {
 /// The host. See the [module documentation](self).
 ///
 /// `R` is the storage of the unit table: `[UnitRow; N]`, `Box<[UnitRow]>`, `&mut [UnitRow]`, or
-/// anything else that lends a slice. Two hosts compare equal if they will behave alike: counters and
+/// anything else that lends a slice. `SEATS` and `ROLES` bound how many of each it has room for; a
+/// microcontroller or an explorer of states takes fewer. Two hosts compare equal if they will behave alike: counters and
 /// time stamps for gauges take no part.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Host<R> {
+pub struct Host<R, const SEATS: usize = MAX_SEATS, const ROLES: usize = MAX_ROLES> {
     table: Past<&'static RoleTable>,
     /// Δ: a held unit is looked at again at least this often.
     backstop: Duration,
     /// K: so many ticks without movement that could have been are a fault.
     stuck_ticks: u32,
     units: UnitTable<R>,
-    lanes: Vec<Lane, MAX_ROLES>,
-    seats: Vec<Seat, MAX_SEATS>,
+    lanes: Vec<Lane<SEATS>, ROLES>,
+    seats: Vec<Seat, SEATS>,
     resolved: List,
     /// Seats in phase Idle that are not parked.
     idle: u64,
@@ -201,7 +202,9 @@ pub struct Host<R> {
     counters: Past<HostCounters>,
 }
 
-impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
     /// Takes one input. The same as the method of that input; an error leaves the state as it was.
     pub fn handle(
         &mut self,

@@ -14,7 +14,6 @@ use crate::guard::Guard;
 use crate::past::Past;
 use crate::posture::sim_cap;
 use crate::role::{CordonClass, RoleId};
-use crate::seat::MAX_SEATS;
 use crate::time::Duration;
 use crate::unit::List;
 use heapless::Vec;
@@ -248,7 +247,7 @@ pub(crate) const NO_HOME: u8 = u8::MAX;
 
 /// One lane of the host.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Lane<const SEATS: usize> {
     pub(crate) cordon: CordonClass,
     pub(crate) owns_receipts: bool,
     /// Whether seats pin to the lane's keys.
@@ -261,7 +260,7 @@ pub(crate) struct Lane {
     /// Seats that serve the role, living or dead.
     pub(crate) seats: u64,
     /// The seat where each key is at home, or [`NO_HOME`]; empty unless the lane is keyed.
-    pub(crate) homes: Vec<u8, MAX_SEATS>,
+    pub(crate) homes: Vec<u8, SEATS>,
     pub(crate) free: List,
     /// Admitted units; those of a keyed lane are in their seats' queues.
     pub(crate) queue: List,
@@ -285,7 +284,7 @@ pub(crate) struct Strikes {
     pub(crate) moved: bool,
 }
 
-impl Lane {
+impl<const SEATS: usize> Lane<SEATS> {
     pub(crate) fn waiting(&self) -> u32 {
         self.queued + self.backlog.len()
     }

@@ -280,18 +280,20 @@ impl FleetPlan {
         self.overrides.iter(&self.table)
     }
 
-    /// What the operator set that has no say in this plan, such as the pins of a fleet that has none.
+    /// What the operator set that has no say in this plan, such as the slots of a fleet with
+    /// one seat.
     pub fn idle_overrides(&self) -> impl Iterator<Item = SettingKey> + '_ {
         let serial = self.binding == Binding::Serial;
         self.overridden()
             .filter(move |(setting, ..)| {
                 serial
                     && match setting {
-                        Setting::Quota => false,
+                        // Work is split over as many keys on either tier.
+                        Setting::Quota | Setting::Pins(_) => false,
                         Setting::Cores(consumer) => {
                             matches!(consumer, Consumer::Role(_))
                         }
-                        Setting::Pins(_) | Setting::Slots(_) => true,
+                        Setting::Slots(_) => true,
                     }
             })
             .map(|(_, key, _)| key)

@@ -103,3 +103,51 @@ fn two_wakers_never_lose_a_wake() {
         }
     });
 }
+
+/// A platform's token may be left over from elsewhere, and a block may end early: the waiter looks, finds
+/// nothing, and parks again, and the wake for what comes in between still reaches it.
+#[test]
+fn a_stray_token_costs_no_wake() {
+    explore(|| {
+        let shared = shared();
+        let stray = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.token.wake())
+        };
+        let waker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || publish(&shared))
+        };
+        wait_for(&shared, 1);
+        waker.join().unwrap();
+        stray.join().unwrap();
+    });
+}
+
+/// A binding counts its inputs and sleeps on the count it saw before it looked. The count is released
+/// with the input: else the waiter could take an input for seen that was not visible when it looked.
+#[test]
+fn an_input_that_is_counted_is_visible() {
+    explore(|| {
+        let shared = shared();
+        let input = Arc::new(AtomicU32::new(0));
+        let waker = {
+            let (shared, input) = (Arc::clone(&shared), Arc::clone(&input));
+            thread::spawn(move || {
+                input.store(7, Ordering::Relaxed);
+                shared.work.fetch_add(1, Ordering::Release);
+                shared.word.notify(&shared.token);
+            })
+        };
+        loop {
+            let seen = shared.work.load(Ordering::Acquire);
+            if input.load(Ordering::Relaxed) == 7 {
+                break;
+            }
+            shared.word.wait(&shared.token, None, || {
+                shared.work.load(Ordering::Relaxed) != seen
+            });
+        }
+        waker.join().unwrap();
+    });
+}

@@ -29,6 +29,17 @@ impl Cursor {
         second: 0,
         tail: 0,
     };
+
+    /// Moves on to the next head, of as many edges.
+    #[inline]
+    const fn next_head(&mut self) {
+        self.tail = 0;
+        if self.hops == 4 {
+            self.second += 1;
+        } else {
+            self.first += 1;
+        }
+    }
 }
 
 /// A run of cycles with the same head.
@@ -113,27 +124,14 @@ impl<'g> Crawl<'g> {
                 }
             };
             let rest = tails.get(at.tail..).unwrap_or_default();
-            if rest.is_empty() {
-                self.next_head();
-                return self.run();
+            if !rest.is_empty() {
+                return Some(Run {
+                    head: [first.edge, second],
+                    avoid,
+                    tails: rest,
+                });
             }
-            return Some(Run {
-                head: [first.edge, second],
-                avoid,
-                tails: rest,
-            });
-        }
-    }
-
-    /// Moves on to the next head.
-    #[inline]
-    fn next_head(&mut self) {
-        let at = &mut self.cursor;
-        at.tail = 0;
-        if at.hops == 4 {
-            at.second += 1;
-        } else {
-            at.first += 1;
+            at.next_head();
         }
     }
 }
@@ -150,7 +148,7 @@ impl Iterator for Crawl<'_> {
                     return cycle;
                 }
             }
-            self.next_head();
+            self.cursor.next_head();
         }
         None
     }
@@ -163,7 +161,7 @@ impl Iterator for Crawl<'_> {
                     folded = f(folded, cycle);
                 }
             }
-            self.next_head();
+            self.cursor.next_head();
         }
         folded
     }

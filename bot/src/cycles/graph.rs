@@ -378,7 +378,8 @@ fn live_pools(market: &Market, base: TokenId, max_hops: u8) -> Vec<PoolId> {
         })
         .collect();
 
-    // A token with one pool is a dead end, and so may be the token behind it.
+    // A token with one pool is a dead end, and so may be the token behind it. A base with one pool has no
+    // cycle at all.
     let mut degree: Vec<usize> = around
         .iter()
         .map(|pools| pools.iter().filter(|id| live[id.index()]).count())
@@ -390,7 +391,7 @@ fn live_pools(market: &Market, base: TokenId, max_hops: u8) -> Vec<PoolId> {
         .filter(|&token| degree[token.index()] == 1)
         .collect();
     while let Some(token) = dead_ends.pop() {
-        if token == base || degree[token.index()] != 1 {
+        if degree[token.index()] != 1 {
             continue;
         }
         for &id in &around[token.index()] {

@@ -1,3 +1,5 @@
+//! Crawl and index against plain searches, and the known numbers of the real pools.
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

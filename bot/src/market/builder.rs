@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use crate::solver::Fee;
+
 use super::{
     Address, Exchange, ExchangeId, MAX_RESERVE, Market, Pool, PoolId, Token, TokenId, UntrustedText,
 };
@@ -10,19 +12,6 @@ use super::{
 /// Why something was not added. The builder is as before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// The fee is no share of the input.
-    #[error(
-        "exchange `{name}`: a fee of {fee_num}/{fee_den} is no share of the input; the numerator \
-         is at least 1 and at most the denominator, as in 997/1000"
-    )]
-    Fee {
-        /// The exchange.
-        name: UntrustedText,
-        /// The numerator.
-        fee_num: u16,
-        /// The denominator.
-        fee_den: u16,
-    },
     /// Ids for this kind of thing have run out.
     #[error("there are more than {limit} {what}")]
     TooMany {
@@ -95,22 +84,12 @@ impl MarketBuilder {
     }
 
     /// Adds an exchange. Names are labels: two exchanges may share one.
-    pub fn exchange(
-        &mut self,
-        name: UntrustedText,
-        fee_num: u16,
-        fee_den: u16,
-    ) -> Result<ExchangeId, BuildError> {
-        check_fee(&name, fee_num, fee_den)?;
+    pub fn exchange(&mut self, name: UntrustedText, fee: Fee) -> Result<ExchangeId, BuildError> {
         let id = u16::try_from(self.market.exchanges.len()).map_err(|_| BuildError::TooMany {
             what: "exchanges",
             limit: 1 << 16,
         })?;
-        self.market.exchanges.push(Exchange {
-            name,
-            fee_num,
-            fee_den,
-        });
+        self.market.exchanges.push(Exchange { name, fee });
         Ok(ExchangeId(id))
     }
 
@@ -176,23 +155,6 @@ impl MarketBuilder {
     #[must_use]
     pub fn build(self) -> Market {
         self.market
-    }
-}
-
-/// Whether the fee of the exchange called `name` is a share of the input.
-pub(super) fn check_fee(
-    name: &UntrustedText,
-    fee_num: u16,
-    fee_den: u16,
-) -> Result<(), BuildError> {
-    if (1..=fee_den).contains(&fee_num) {
-        Ok(())
-    } else {
-        Err(BuildError::Fee {
-            name: name.clone(),
-            fee_num,
-            fee_den,
-        })
     }
 }
 

@@ -16,6 +16,7 @@ mod builder;
 pub mod csv;
 mod text;
 
+use crate::solver::{Fee, Hop};
 use std::collections::BTreeMap;
 
 pub use address::{Address, AddressError};
@@ -84,11 +85,8 @@ impl ExchangeId {
 pub struct Exchange {
     /// What it is called in output.
     pub name: UntrustedText,
-    /// Numerator of the share of the input that is traded: 997 of [`Exchange::fee_den`] 1000 is a fee
-    /// of 0.3 %. In `1..=fee_den`.
-    pub fee_num: u16,
-    /// Denominator of that share.
-    pub fee_den: u16,
+    /// What part of the input it trades.
+    pub fee: Fee,
 }
 
 /// A token.
@@ -143,10 +141,16 @@ pub struct HopState {
     pub reserve_in: u128,
     /// Reserve of the token that comes out, in its smallest unit.
     pub reserve_out: u128,
-    /// See [`Exchange::fee_num`].
-    pub fee_num: u16,
-    /// See [`Exchange::fee_den`].
-    pub fee_den: u16,
+    /// What part of the input is traded.
+    pub fee: Fee,
+}
+
+impl HopState {
+    /// The hop that the solver computes with, or `None` where a reserve is zero.
+    #[must_use]
+    pub fn hop(&self) -> Option<Hop> {
+        Hop::new(self.reserve_in, self.reserve_out, self.fee).ok()
+    }
 }
 
 /// The reserves of one pool after something moved it: what a `Sync` event says.
@@ -271,22 +275,13 @@ impl Market {
         HopState {
             reserve_in,
             reserve_out,
-            fee_num: exchange.fee_num,
-            fee_den: exchange.fee_den,
+            fee: exchange.fee,
         }
     }
 
-    /// Sets the fee of an exchange: see [`Exchange::fee_num`].
-    pub fn set_fee(
-        &mut self,
-        id: ExchangeId,
-        fee_num: u16,
-        fee_den: u16,
-    ) -> Result<(), BuildError> {
-        let exchange = &mut self.exchanges[id.index()];
-        builder::check_fee(&exchange.name, fee_num, fee_den)?;
-        (exchange.fee_num, exchange.fee_den) = (fee_num, fee_den);
-        Ok(())
+    /// Sets the fee of an exchange.
+    pub fn set_fee(&mut self, id: ExchangeId, fee: Fee) {
+        self.exchanges[id.index()].fee = fee;
     }
 
     /// Sets a pool's reserves and returns the update that sets them back.

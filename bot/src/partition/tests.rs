@@ -1,3 +1,5 @@
+//! Bounds against brute force, stickiness and determinism.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -54,7 +54,7 @@ impl MergeJob {
         Self {
             fuse: Fuse::new(vec![FuseRow::default(); words].into_boxed_slice()),
             resolved: Box::new(ResolveJob {
-                bins: (0..bins).map(|bin| BinJob::new(bin)).collect(),
+                bins: (0..bins).map(BinJob::new).collect(),
                 ..ResolveJob::default()
             }),
             bins: Vec::with_capacity(usize::from(bins)),

@@ -15,6 +15,7 @@
 //!   candidates are ordered by (bound, id), and exact profits by (profit, id).
 //! - Every touched cycle has exactly one outcome; the fuse compares sets.
 
+mod best;
 mod crawl;
 mod feed;
 mod merge;
@@ -25,12 +26,13 @@ mod solve;
 mod workload;
 mod world;
 
+pub use best::Winner;
 pub use crawl::{CrawlError, CrawlStep, Crawled, Next, REGISTRATION_WINDOW, crawl};
 pub use feed::{Feed, LiveFeed};
 pub use merge::Candidate;
-pub use pump::{BlockResult, Pump, PumpConfig, PumpError, Winner};
+pub use pump::{BlockResult, Pump, PumpConfig, PumpError};
 pub use simulate::Trade;
-pub use workload::{Arbitrage, Output, Unit, fleet_config};
+pub use workload::{Arbitrage, Output, Pipeline, Unit, fleet_config};
 pub use world::{World, WorldError};
 
 /// Cycles per group: what is placed into a bin, and reported to the fuse, as one.

@@ -6,11 +6,12 @@
 //! - A candidate is simulated only while its bound can still change what is published, so a skipped
 //!   candidate is proved to be no better.
 
-use super::merge::{Candidate, MergeJob};
+use super::best::{Best, Winner, least_interesting};
+use super::merge::MergeJob;
 use super::resolve::{ResolveJob, group_of};
-use super::simulate::{SimJob, Simulated, Trade};
+use super::simulate::{SimJob, Simulated};
 use super::solve::BinJob;
-use super::workload::{Arbitrage, Output, SIM_WINDOW, Unit};
+use super::workload::{Arbitrage, Output, Pipeline, SIM_WINDOW, Unit};
 use super::world::WorldError;
 use crate::cycles::CycleId;
 use crate::market::{PoolId, ReserveUpdate};
@@ -99,15 +100,6 @@ pub enum PumpError {
     Partition(#[from] PartitionError),
 }
 
-/// A trade that is published.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Winner {
-    /// The cycle.
-    pub id: CycleId,
-    /// The trade.
-    pub trade: Trade,
-}
-
 /// What came of one block.
 #[derive(Clone, Debug, Default)]
 pub struct BlockResult {
@@ -131,12 +123,10 @@ pub struct BlockResult {
     pub walks: Vec<Duration>,
 }
 
-type Reply = Receipt<Arbitrage>;
-
-/// The pump. One per fleet.
+/// The pump. One per fleet. After an error it is not to be run again.
 #[derive(Debug)]
-pub struct Pump<'f> {
-    fleet: &'f Fleet<Arbitrage>,
+pub struct Pump<'f, W: Pipeline = Arbitrage> {
+    fleet: &'f Fleet<W>,
     config: PumpConfig,
     epoch: u64,
     /// The block that the pump is at, for errors.
@@ -144,15 +134,15 @@ pub struct Pump<'f> {
     resolve: Option<Box<ResolveJob>>,
     merge: Option<Box<MergeJob>>,
     changed: Vec<PoolId>,
-    solving: Vec<Reply>,
-    simulating: VecDeque<Reply>,
+    solving: Vec<Receipt<W>>,
+    simulating: VecDeque<Receipt<W>>,
 }
 
-impl<'f> Pump<'f> {
+impl<'f, W: Pipeline> Pump<'f, W> {
     /// A pump for the cycles that are registered, which it places into bins.
-    pub fn new(fleet: &'f Fleet<Arbitrage>, config: PumpConfig) -> Result<Self, PumpError> {
-        fleet.workload().place_groups()?;
-        let cycles = fleet.workload().world().table().len();
+    pub fn new(fleet: &'f Fleet<W>, config: PumpConfig) -> Result<Self, PumpError> {
+        fleet.workload().arbitrage().place_groups()?;
+        let cycles = fleet.workload().arbitrage().world().table().len();
         let mut merge = Box::new(MergeJob::new(cycles, config.bins));
         let resolve = std::mem::take(&mut merge.resolved);
         Ok(Self {
@@ -177,6 +167,7 @@ impl<'f> Pump<'f> {
             self.number = block.number;
             self.fleet
                 .workload()
+                .arbitrage()
                 .world_mut()
                 .apply(&block.updates, &mut self.changed)
                 .map_err(|error| PumpError::World {
@@ -201,7 +192,7 @@ impl<'f> Pump<'f> {
     }
 
     fn moved(&self) -> Vec<ReserveUpdate> {
-        let world = self.fleet.workload().world();
+        let world = self.fleet.workload().arbitrage().world();
         self.changed
             .iter()
             .map(|&pool| {
@@ -310,7 +301,7 @@ impl<'f> Pump<'f> {
                 best.take(winner);
             }
         }
-        for winner in best.winners {
+        for winner in best.into_winners() {
             let Some(job) = self.sim_job(winner.id, true) else {
                 continue;
             };
@@ -328,7 +319,7 @@ impl<'f> Pump<'f> {
     }
 
     fn sim_job(&self, id: CycleId, least_input: bool) -> Option<SimJob> {
-        let hops = self.fleet.workload().world().hops_of(id)?;
+        let hops = self.fleet.workload().arbitrage().world().hops_of(id)?;
         Some(SimJob {
             id,
             hops,
@@ -338,7 +329,7 @@ impl<'f> Pump<'f> {
 
     fn simulated(
         &self,
-        receipt: Reply,
+        receipt: Receipt<W>,
         result: &mut BlockResult,
     ) -> Result<Option<Winner>, PumpError> {
         let role = WorkerRole::SimDriver;
@@ -372,7 +363,7 @@ impl<'f> Pump<'f> {
             .epoch_boundary(self.epoch)
             .map_err(|error| PumpError::Epoch { number, error })?;
         {
-            let mut partition = self.fleet.workload().partition_mut();
+            let mut partition = self.fleet.workload().arbitrage().partition_mut();
             for bin in &merged.bins {
                 observe(&mut partition, bin)?;
             }
@@ -401,7 +392,7 @@ impl<'f> Pump<'f> {
         Ok(())
     }
 
-    fn submit(&self, role: WorkerRole, key: u8, unit: Unit) -> Result<Reply, PumpError> {
+    fn submit(&self, role: WorkerRole, key: u8, unit: Unit) -> Result<Receipt<W>, PumpError> {
         self.fleet
             .submit(role, key, unit)
             .map_err(|refused| PumpError::Refused {
@@ -411,11 +402,11 @@ impl<'f> Pump<'f> {
             })
     }
 
-    fn outcome(&self, role: WorkerRole, receipt: Reply) -> Result<Ended<Arbitrage>, PumpError> {
+    fn outcome(&self, role: WorkerRole, receipt: Receipt<W>) -> Result<Ended<W>, PumpError> {
         receipt.wait().map_err(|_| self.protocol(role))
     }
 
-    fn finish(&self, role: WorkerRole, receipt: Reply) -> Result<Output, PumpError> {
+    fn finish(&self, role: WorkerRole, receipt: Receipt<W>) -> Result<Output, PumpError> {
         match self.outcome(role, receipt)? {
             Ended::Done(output) => Ok(output),
             Ended::Failed(failure, _) => Err(PumpError::Failed {
@@ -456,57 +447,4 @@ fn name(role: WorkerRole) -> &'static str {
     regatta_core::role::FLEET_ROLES
         .get(RoleId::from(role))
         .map_or("unknown", |spec| spec.name)
-}
-
-/// The bound below which no profit of `amount` is possible: the conversion may round up, so one step
-/// down.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "the step down makes up for the rounding"
-)]
-fn least_interesting(amount: u128) -> f64 {
-    (amount.max(1) as f64).next_down()
-}
-
-/// The best trades so far.
-struct Best {
-    top: usize,
-    min_profit: u128,
-    /// Larger profit first, ties by id.
-    winners: Vec<Winner>,
-}
-
-impl Best {
-    fn new(top: usize, min_profit: u128) -> Self {
-        Self {
-            top,
-            min_profit,
-            winners: Vec::with_capacity(top.min(64)),
-        }
-    }
-
-    /// Whether a profit up to the candidate's bound could still enter. Equal profits could: ties go to
-    /// the lower id.
-    fn may_change(&self, candidate: &Candidate) -> bool {
-        let least = if self.winners.len() < self.top {
-            self.min_profit
-        } else {
-            self.winners
-                .last()
-                .map_or(u128::MAX, |worst| worst.trade.optimum.profit)
-        };
-        candidate.bound >= least_interesting(least)
-    }
-
-    fn take(&mut self, winner: Winner) {
-        if winner.trade.optimum.profit < self.min_profit {
-            return;
-        }
-        let key = |w: &Winner| (std::cmp::Reverse(w.trade.optimum.profit), w.id);
-        let place = self
-            .winners
-            .partition_point(|other| key(other) < key(&winner));
-        self.winners.insert(place, winner);
-        self.winners.truncate(self.top);
-    }
 }

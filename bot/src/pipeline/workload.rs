@@ -16,10 +16,6 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A unit of the bot.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a simulation carries its hops by value: boxing it would allocate per unit"
-)]
 pub enum Unit {
     /// Registrar: check a cycle that the crawl found.
     Register(Cycle),
@@ -103,6 +99,19 @@ impl Arbitrage {
             .collect();
         *self.partition_mut() = Partition::new(self.policy, &estimates)?;
         Ok(estimates.len())
+    }
+}
+
+/// A workload that runs the bot's units: [`Arbitrage`], or one around it that watches them or makes
+/// them fail.
+pub trait Pipeline: Workload<Unit = Unit, Output = Output> {
+    /// The world and the partition that the units read.
+    fn arbitrage(&self) -> &Arbitrage;
+}
+
+impl Pipeline for Arbitrage {
+    fn arbitrage(&self) -> &Arbitrage {
+        self
     }
 }
 

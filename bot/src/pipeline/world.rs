@@ -2,7 +2,7 @@
 
 use crate::cycles::{Cycle, CycleGraph, CycleId, CycleIndex, CycleTable};
 use crate::market::{ApplyError, Market, PoolId, ReserveUpdate};
-use crate::solver::{Fee, HOPS_MAX, Hop, rate};
+use crate::solver::{HOPS_MAX, Hop, rate};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -149,10 +149,7 @@ impl World {
             return;
         };
         for id in edges {
-            let state = self.market.hop(pool, self.graph.edge(id).direction);
-            let hop = Fee::new(state.fee_num, state.fee_den)
-                .ok()
-                .and_then(|fee| Hop::new(state.reserve_in, state.reserve_out, fee).ok());
+            let hop = self.market.hop(pool, self.graph.edge(id).direction).hop();
             self.rates[id.index()] = hop.as_ref().map_or(0.0, rate);
             self.hops[id.index()] = hop;
         }

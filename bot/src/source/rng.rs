@@ -97,11 +97,15 @@ mod tests {
     fn numbers_stay_in_range_and_reach_all_of_it() {
         let mut rng = SplitMix64::new(1);
         let mut seen = [0_u32; 7];
+        let mut ends = [false; 2];
         for _ in 0..7_000 {
             seen[usize::try_from(rng.below(7)).unwrap()] += 1;
-            assert!((3..=5).contains(&rng.between(3, 5)));
+            let number = rng.between(3, 5);
+            assert!((3..=5).contains(&number));
+            ends = [ends[0] || number == 3, ends[1] || number == 5];
         }
         assert!(seen.iter().all(|&n| (850..1150).contains(&n)), "{seen:?}");
+        assert_eq!(ends, [true; 2]);
         assert_eq!(rng.below(0), 0);
         assert_eq!(rng.below(1), 0);
         assert_eq!(rng.between(9, 3), 9);

@@ -64,10 +64,12 @@ pub enum HostError {
         storage: usize,
     },
     /// More seats than a mask has bits.
-    #[error("{seats} seats: a host holds 1 to {MAX_SEATS}")]
+    #[error("{seats} seats: this host holds 1 to {most}")]
     Seats {
         /// Seats given.
         seats: usize,
+        /// Seats it has room for.
+        most: usize,
     },
     /// A seat serves a role that is not in the table, none at all, or several while it is pinned.
     #[error(
@@ -171,10 +173,20 @@ pub enum HostError {
 }
 
 impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
-    /// Sets a host up over `rows`, whose content is overwritten.
+    /// Sets a host of the largest size up over `rows`, whose content is overwritten.
     pub fn new(config: &HostConfig<'_>, rows: R) -> Result<Self, HostError> {
+        Self::sized(config, rows)
+    }
+}
+
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
+    /// Sets a host up over `rows`, whose content is overwritten, with room for `SEATS` seats and
+    /// `ROLES` roles.
+    pub fn sized(config: &HostConfig<'_>, rows: R) -> Result<Self, HostError> {
         config.table.check()?;
-        check_seats(config)?;
+        check_seats(config, SEATS)?;
         let roles = config.table.roles.len();
         if config.lanes.len() != roles {
             return Err(HostError::Lanes {
@@ -244,10 +256,13 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
     }
 }
 
-fn check_seats(config: &HostConfig<'_>) -> Result<(), HostError> {
+fn check_seats(config: &HostConfig<'_>, most: usize) -> Result<(), HostError> {
     let seats = config.seats.len();
-    if seats == 0 || seats > MAX_SEATS {
-        return Err(HostError::Seats { seats });
+    if seats == 0 || seats > most.min(MAX_SEATS) {
+        return Err(HostError::Seats {
+            seats,
+            most: most.min(MAX_SEATS),
+        });
     }
     let known: RoleMask = config.table.ids().collect();
     for (seat, spec) in config.seats.iter().enumerate() {
@@ -306,7 +321,11 @@ fn seat_kind(
     Ok(Some(first))
 }
 
-fn lane(config: &HostConfig<'_>, role: RoleId, lane: &LaneConfig) -> Result<Lane, HostError> {
+fn lane<const SEATS: usize>(
+    config: &HostConfig<'_>,
+    role: RoleId,
+    lane: &LaneConfig,
+) -> Result<Lane<SEATS>, HostError> {
     let spec = config.table.get(role).ok_or(RoleTableError::Empty)?;
     let serving = || serving(config, role);
     let kind = seat_kind(config, role, spec.seat)?;

@@ -7,7 +7,9 @@ use crate::seat::{SeatId, SlotPhase};
 use crate::time::Instant;
 use crate::unit::{Outcome, UnitId, UnitRow};
 
-impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
     /// Takes the next step of closing. A fence without a quiesce before it does both.
     pub fn close(
         &mut self,

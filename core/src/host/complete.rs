@@ -17,7 +17,9 @@ pub struct Released {
     pub was_full: bool,
 }
 
-impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
     /// A seat finished the unit it held.
     pub fn seat_done(
         &mut self,

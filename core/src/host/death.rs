@@ -11,7 +11,9 @@ use crate::seat::SeatId;
 use crate::time::Instant;
 use crate::unit::{List, Outcome, UnitRow};
 
-impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
     /// The thread of `seat` is gone.
     ///
     /// The unit it held ends as [`Outcome::LaneDeath`]. The keys at home there are dead until the

@@ -8,7 +8,9 @@ use crate::seat::{MAX_SEATS, SeatId, SlotPhase};
 use crate::time::Instant;
 use crate::unit::{List, UnitRow};
 
-impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
     /// The work of an epoch is over: its fuse has closed and no unit of a keyed role is with a seat.
     ///
     /// This is the only place where a key changes its home. A pin beyond the current number is

@@ -28,7 +28,9 @@ pub struct Grant {
     pub pin: Option<u8>,
 }
 
-impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
     /// The next grant, if any waiting unit may start on an idle seat. Call it after each input until
     /// it returns nothing.
     pub fn poll_grant(&mut self, now: Instant, guard: &Guard) -> Option<Grant> {

@@ -30,7 +30,9 @@ impl Accepted {
     }
 }
 
-impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
     /// A unit of `role` and `key` comes in.
     ///
     /// The returned id's [`index`](UnitId::index) is a row that no other unit has until

@@ -30,7 +30,9 @@ pub enum Alarm {
     },
 }
 
-impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
     /// The backstop tick: looks at every guard anew and re-arms, and counts lanes that could have
     /// moved since the last tick and did not.
     pub fn backstop_tick(&mut self, now: Instant, guard: &Guard) {

@@ -2,13 +2,15 @@
 
 use super::{AuditError, ClosePhase, Host, HostCounters};
 use crate::guard::Guard;
-use crate::lane::{HoldReason, LaneCounters, LaneLedger, Progress};
+use crate::lane::{HoldReason, Lane, LaneCounters, LaneLedger, Progress};
 use crate::role::{RoleId, RoleTable};
 use crate::seat::{Seat, SeatId, SlotPhase};
 use crate::time::{Duration, Instant};
 use crate::unit::{Place, UnitId, UnitRow};
 
-impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
+impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: usize>
+    Host<R, SEATS, ROLES>
+{
     /// The role table.
     #[must_use]
     pub const fn table(&self) -> &'static RoleTable {
@@ -36,7 +38,7 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> Host<R> {
     /// The counts of a lane.
     #[must_use]
     pub fn ledger(&self, role: RoleId) -> Option<LaneLedger> {
-        self.lanes.get(role.index()).map(crate::lane::Lane::ledger)
+        self.lanes.get(role.index()).map(Lane::ledger)
     }
 
     /// The totals of a lane.

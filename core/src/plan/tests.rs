@@ -228,6 +228,7 @@ fn what_an_operator_set_in_vain_is_named() {
         ("solver_cores", "2"),
         ("solver_pins", "2"),
         ("ambient_io_cores", "1"),
+        ("sim_driver_slots", "2"),
     ];
     let idle = |milli| -> Vec<String> {
         let plan = plan_with(exact(milli), Profile::Auto, BOTH, &set).unwrap();
@@ -235,7 +236,13 @@ fn what_an_operator_set_in_vain_is_named() {
         plan.idle_overrides().map(|key| key.to_string()).collect()
     };
     assert_eq!(idle(8000), Vec::<String>::new());
-    assert_eq!(idle(4000), ["solver_cores", "solver_pins"]);
+    assert_eq!(idle(4000), ["solver_cores", "sim_driver_slots"]);
+    // Pins are what the work is split over, on either tier.
+    let keys = |milli| {
+        let plan = plan_with(exact(milli), Profile::Auto, BOTH, &set).unwrap();
+        plan.keys(WorkerRole::Solver.id())
+    };
+    assert_eq!((keys(4000), keys(8000)), (2, 2));
 }
 
 #[test]

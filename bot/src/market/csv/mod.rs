@@ -21,10 +21,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use serde::Serialize;
+
 pub use error::{LoadError, Place, RowError};
 use row::{Header, Row};
 
 use super::{Address, Market, MarketBuilder, Pool, TokenId, UntrustedText};
+use crate::solver::Fee;
 
 /// The columns of a pool file.
 pub const COLUMNS: [&str; 9] = [
@@ -38,10 +41,6 @@ pub const COLUMNS: [&str; 9] = [
     "symbol0",
     "symbol1",
 ];
-
-/// The fee of an exchange read from a file: 0.3 %, that of Uniswap v2 and of most of its forks.
-/// [`Market::set_fee`] changes it.
-pub const DEFAULT_FEE: (u16, u16) = (997, 1000);
 
 /// The largest file that is read, in bytes. All pools there ever were on the largest exchange of this
 /// kind take about 80 MB; what is larger is not a pool file.
@@ -66,7 +65,7 @@ pub enum PoolIsToken {
 }
 
 /// How many rows were right but useless, by reason. A row counts once, under the first that applies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Skipped {
     /// A reserve is zero: nothing can be traded.
     pub zero_reserve: u64,
@@ -241,8 +240,8 @@ impl Loader {
         let mut builder = MarketBuilder::new();
         let mut exchanges = Vec::with_capacity(self.files.len());
         for file in &self.files {
-            let (fee_num, fee_den) = DEFAULT_FEE;
-            exchanges.push(builder.exchange(file.exchange.clone(), fee_num, fee_den)?);
+            // 0.3 %, as Uniswap v2 and most of its forks; `Market::set_fee` changes it.
+            exchanges.push(builder.exchange(file.exchange.clone(), Fee::default())?);
         }
         let mut skipped = Skipped::default();
         for (at, row) in &self.rows {

@@ -51,8 +51,6 @@ impl RecordError {
 
 impl<'a> Records<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        // Some spreadsheets start UTF-8 with a byte order mark.
-        let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let reader = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)

@@ -1,3 +1,6 @@
+//! Real files, every way a file can be wrong, and mutations of good ones.
+
+use crate::solver::Fee;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -63,12 +66,7 @@ fn the_real_files_load() {
     assert_eq!(market.pools().len(), 10_773 + 136 - 70);
     let names: Vec<_> = market.exchanges().iter().map(|e| e.name.as_str()).collect();
     assert_eq!(names, ["uniswap_v2_pairs", "sushiswap_v2_pairs"]);
-    assert!(
-        market
-            .exchanges()
-            .iter()
-            .all(|e| (e.fee_num, e.fee_den) == (997, 1000))
-    );
+    assert!(market.exchanges().iter().all(|e| e.fee == Fee::default()));
     let first = &market.pools()[0];
     assert_eq!(
         first.address.to_string(),

@@ -215,21 +215,3 @@ fn the_neighbourhood_of_the_real_optimum_is_not_enough() {
         );
     }
 }
-
-/// The table over all cycles of the real pools:
-/// `cargo test --release -p regatta-bot neighbour_search_table -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints a table over 305,804 cycles"]
-#[expect(clippy::print_stdout, reason = "a table to read")]
-fn neighbour_search_table() {
-    println!("hops | with a profit | missed | none found | worst loss (base units)");
-    for (hops, row) in neighbour_search(&sample([1; 5])).iter().enumerate().skip(2) {
-        let NeighbourSearch {
-            profitable,
-            misses,
-            blind,
-            worst_loss,
-        } = row;
-        println!("{hops} | {profitable} | {misses} | {blind} | {worst_loss}");
-    }
-}

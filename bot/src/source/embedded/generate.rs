@@ -4,6 +4,7 @@
 //! that value at fair prices but for a little noise: such a market is calm, and arbitrage comes from
 //! what blocks do to it.
 
+use crate::solver::Fee;
 use std::collections::BTreeSet;
 
 use super::super::rng::SplitMix64;
@@ -14,9 +15,6 @@ use crate::market::{
 
 /// The tokens that others have pools with besides the base.
 const HUBS: usize = 4;
-
-/// Fee of both exchanges.
-const FEE: (u16, u16) = (997, 1000);
 
 /// Median value of a pool: 2⁶⁷ of the base token's smallest unit, 148 tokens of 18 decimals.
 const MEDIAN_VALUE_BITS: i64 = 67;
@@ -127,8 +125,8 @@ pub fn generate(config: &MarketConfig) -> Result<Generated, GenerateError> {
     };
     let [a, b] = ["dex-a", "dex-b"].map(UntrustedText::new);
     let (a, b) = (
-        maker.builder.exchange(a, FEE.0, FEE.1)?,
-        maker.builder.exchange(b, FEE.0, FEE.1)?,
+        maker.builder.exchange(a, Fee::default())?,
+        maker.builder.exchange(b, Fee::default())?,
     );
     let listed = (0..tokens)
         .map(|n| maker.token(n))

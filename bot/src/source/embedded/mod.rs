@@ -191,10 +191,9 @@ impl EmbeddedSource {
 
     /// The pool after a swap, if it can be made.
     fn swap(&self, pool: PoolId, direction: Direction, amount: u128) -> Option<ReserveUpdate> {
-        let hop = self.market.hop(pool, direction);
-        let fee = (hop.fee_num, hop.fee_den);
-        let out = fixed::amount_out(amount, hop.reserve_in, hop.reserve_out, fee)?;
-        let (reserve_in, reserve_out) = (hop.reserve_in + amount, hop.reserve_out - out);
+        let hop = self.market.hop(pool, direction).hop()?;
+        let out = hop.forward(amount).filter(|out| *out > 0)?;
+        let (reserve_in, reserve_out) = (hop.reserve_in() + amount, hop.reserve_out() - out);
         let (reserve0, reserve1) = match direction {
             Direction::ZeroForOne => (reserve_in, reserve_out),
             Direction::OneForZero => (reserve_out, reserve_in),

@@ -122,7 +122,7 @@ impl Prices {
             Direction::OneForZero
         };
         let hop = market.hop(id, direction);
-        let fee = log2_q32(hop.fee_den.into()) - log2_q32(hop.fee_num.into());
+        let fee = log2_q32(hop.fee.den().into()) - log2_q32(hop.fee.num().into());
         let excess = i64::try_from(gap.unsigned_abs()).ok()?.checked_sub(fee)?;
         let share_q16 = (((excess / 2).min(ONE_Q32) >> 16) * LN2_Q16) >> 16;
         let share_q16 = u128::try_from(share_q16).ok()?;

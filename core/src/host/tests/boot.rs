@@ -48,11 +48,14 @@ fn a_host_is_refused_for_the_fault_it_has() {
     );
     assert_eq!(
         changed(|l| l.seats.clear()),
-        Some(HostError::Seats { seats: 0 })
+        Some(HostError::Seats { seats: 0, most: 64 })
     );
     assert_eq!(
         changed(|l| l.seats.resize(MAX_SEATS + 1, l.seats[11])),
-        Some(HostError::Seats { seats: 65 })
+        Some(HostError::Seats {
+            seats: 65,
+            most: 64
+        })
     );
     assert_eq!(changed(|l| l.seats.resize(MAX_SEATS, l.seats[11])), None);
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::layout::{DEFERRABLE, Layout, PLAIN, R0, lane};
 use crate::guard::Guard;
-use crate::host::{ClosePhase, Host};
+use crate::host::{ClosePhase, Host, HostError};
 use crate::role::WorkerRole as W;
 use crate::time::Instant;
 use crate::unit::{Outcome, RunResult, UnitRow};
@@ -221,4 +221,22 @@ fn storage_may_be_an_array_a_box_or_a_borrowed_slice() {
     let mut host = Host::new(&config, slice.as_mut_slice()).unwrap();
     host.enqueue(R0, 0, NOW, &Guard::open(1)).unwrap();
     assert!(host.poll_grant(NOW, &Guard::open(1)).is_some());
+}
+
+/// The same code with room for two seats and one role.
+#[test]
+fn a_small_host_is_the_same_host() {
+    let layout = Layout::one(&PLAIN, lane(2, 2, 1, None), 2);
+    let small = Host::<[UnitRow; 2], 2, 1>::sized(&layout.config(), [UnitRow::FREE; 2]);
+    let mut small = small.unwrap();
+    assert!(size_of_val(&small) * 8 < size_of::<Host<[UnitRow; 2]>>());
+    let guard = Guard::open(2);
+    let unit = small.enqueue(R0, 0, NOW, &guard).unwrap().unit();
+    let grant = small.poll_grant(NOW, &guard).unwrap();
+    assert_eq!(grant.unit, unit);
+    let three = Layout::one(&PLAIN, lane(2, 2, 1, None), 3);
+    assert_eq!(
+        Host::<[UnitRow; 2], 2, 1>::sized(&three.config(), [UnitRow::FREE; 2]).err(),
+        Some(HostError::Seats { seats: 3, most: 2 })
+    );
 }

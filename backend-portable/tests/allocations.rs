@@ -1,0 +1,115 @@
+//! After boot and a warm-up no unit costs an allocation, on any thread of the process.
+//!
+//! One test in a binary of its own: the allocator counts for the whole process, and whatever else the
+//! process did would be counted too.
+
+use regatta_core::role::WorkerRole::{Registrar, Resolve};
+use regatta_portable::{Census, Fleet, FleetConfig, Pin, Receipt, UnitContext, Workload};
+use std::alloc::System;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+mod counting {
+    //! The system's allocator with a counter.
+    #![expect(
+        unsafe_code,
+        reason = "the trait of an allocator is unsafe to implement"
+    )]
+
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Counts what it passes on.
+    pub(crate) struct Counting {
+        pub(crate) inner: System,
+        pub(crate) allocations: AtomicU64,
+    }
+
+    // SAFETY: every call goes to the system's allocator as it came, and so does every answer.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            self.allocations.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: the caller keeps the contract of `alloc`.
+            unsafe { self.inner.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+            // SAFETY: the caller keeps the contract of `dealloc`, and the block is the inner's.
+            unsafe { self.inner.dealloc(block, layout) }
+        }
+
+        unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+            self.allocations.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: the caller keeps the contract of `realloc`, and the block is the inner's.
+            unsafe { self.inner.realloc(block, layout, size) }
+        }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting {
+    inner: System,
+    allocations: AtomicU64::new(0),
+};
+
+struct Doubles;
+
+impl Workload for Doubles {
+    type Unit = [u64; 4];
+    type Output = [u64; 8];
+    type Arena = u64;
+
+    fn arena(&self, _: Pin) -> u64 {
+        0
+    }
+
+    fn run(&self, unit: [u64; 4], sum: &mut u64, _: &UnitContext) -> [u64; 8] {
+        *sum += unit[0];
+        std::array::from_fn(|i| unit[i / 2] * 2)
+    }
+}
+
+const WINDOW: usize = 64;
+
+/// Submits units in windows and collects them: most waited for, some polled, some dropped. Returns how
+/// many.
+fn work(fleet: &Fleet<Doubles>, receipts: &mut Vec<Receipt<Doubles>>, units: u64) -> u64 {
+    let mut collected = 0;
+    for unit in 0..units {
+        let role = if unit % 3 == 0 { Registrar } else { Resolve };
+        let submitted = fleet.submit(role, 0, [unit; 4]);
+        // The window is smaller than each lane: there is always room.
+        receipts.extend(submitted.ok());
+        if receipts.len() < WINDOW {
+            continue;
+        }
+        for (n, receipt) in receipts.drain(..).enumerate() {
+            let ended = match n % 8 {
+                0 => continue,
+                1 => receipt.poll().map_or_else(|later| later.wait().ok(), Some),
+                _ => receipt.wait().ok(),
+            };
+            collected += u64::from(ended.and_then(regatta_portable::Ended::done).is_some());
+        }
+    }
+    collected
+}
+
+#[test]
+fn no_unit_costs_an_allocation() {
+    const UNITS: u64 = 100_000;
+    let config = FleetConfig::serial(2)
+        .unwrap()
+        .lane(Resolve, 256)
+        .lane(Registrar, 256);
+    let fleet = Fleet::boot(Doubles, config, &Census::new()).unwrap();
+    let mut receipts = Vec::with_capacity(WINDOW);
+    work(&fleet, &mut receipts, 1_000);
+    let before = ALLOCATOR.allocations.load(Ordering::Relaxed);
+    let collected = work(&fleet, &mut receipts, UNITS);
+    let after = ALLOCATOR.allocations.load(Ordering::Relaxed);
+    assert_eq!(after - before, 0, "allocations for {UNITS} units");
+    assert!(collected > UNITS / 2, "{collected} collected");
+    // The counter does count.
+    drop(std::hint::black_box(Box::new(1_u8)));
+    assert_eq!(ALLOCATOR.allocations.load(Ordering::Relaxed), after + 1);
+}

@@ -5,7 +5,7 @@
 //! - Ids follow the order of the crawl, whichever seat was first: receipts are collected in the order
 //!   of submission.
 
-use super::workload::{Arbitrage, Output, Unit};
+use super::workload::{Output, Pipeline, Unit};
 use crate::cycles::{Cycle, CycleTable, TableFull};
 use regatta_core::host::EnqueueError;
 use regatta_core::role::WorkerRole;
@@ -82,11 +82,11 @@ pub struct Crawled {
 ///
 /// `observe` is told where the crawl stands before each submission and after each collected receipt,
 /// and says what comes next.
-pub fn crawl(
-    fleet: &Fleet<Arbitrage>,
+pub fn crawl<W: Pipeline>(
+    fleet: &Fleet<W>,
     mut observe: impl FnMut(CrawlStep) -> Next,
 ) -> Result<Crawled, CrawlError> {
-    let graph = std::sync::Arc::clone(fleet.workload().world().graph());
+    let graph = std::sync::Arc::clone(fleet.workload().arbitrage().world().graph());
     let expected: u64 = graph.count().iter().sum();
     let mut table = CycleTable::with_capacity(usize::try_from(expected).unwrap_or(0));
     let mut window = VecDeque::with_capacity(REGISTRATION_WINDOW as usize);
@@ -124,12 +124,12 @@ pub fn crawl(
         });
     }
     crawled.registered = table.len();
-    fleet.workload().world_mut().install(table);
+    fleet.workload().arbitrage().world_mut().install(table);
     Ok(crawled)
 }
 
-fn collect(
-    window: &mut VecDeque<Receipt<Arbitrage>>,
+fn collect<W: Pipeline>(
+    window: &mut VecDeque<Receipt<W>>,
     table: &mut CycleTable,
 ) -> Result<(), CrawlError> {
     let path = table.len();

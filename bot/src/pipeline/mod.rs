@@ -32,7 +32,7 @@ pub use feed::{Feed, LiveFeed};
 pub use merge::Candidate;
 pub use pump::{BlockResult, Pump, PumpConfig, PumpError};
 pub use simulate::Trade;
-pub use workload::{Arbitrage, Output, Unit, fleet_config};
+pub use workload::{Arbitrage, Output, Pipeline, Unit, fleet_config};
 pub use world::{World, WorldError};
 
 /// Cycles per group: what is placed into a bin, and reported to the fuse, as one.

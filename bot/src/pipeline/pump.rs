@@ -11,7 +11,7 @@ use super::merge::MergeJob;
 use super::resolve::{ResolveJob, group_of};
 use super::simulate::{SimJob, Simulated};
 use super::solve::BinJob;
-use super::workload::{Arbitrage, Output, SIM_WINDOW, Unit};
+use super::workload::{Arbitrage, Output, Pipeline, SIM_WINDOW, Unit};
 use super::world::WorldError;
 use crate::cycles::CycleId;
 use crate::market::{PoolId, ReserveUpdate};
@@ -123,12 +123,10 @@ pub struct BlockResult {
     pub walks: Vec<Duration>,
 }
 
-type Reply = Receipt<Arbitrage>;
-
-/// The pump. One per fleet.
+/// The pump. One per fleet. After an error it is not to be run again.
 #[derive(Debug)]
-pub struct Pump<'f> {
-    fleet: &'f Fleet<Arbitrage>,
+pub struct Pump<'f, W: Pipeline = Arbitrage> {
+    fleet: &'f Fleet<W>,
     config: PumpConfig,
     epoch: u64,
     /// The block that the pump is at, for errors.
@@ -136,15 +134,15 @@ pub struct Pump<'f> {
     resolve: Option<Box<ResolveJob>>,
     merge: Option<Box<MergeJob>>,
     changed: Vec<PoolId>,
-    solving: Vec<Reply>,
-    simulating: VecDeque<Reply>,
+    solving: Vec<Receipt<W>>,
+    simulating: VecDeque<Receipt<W>>,
 }
 
-impl<'f> Pump<'f> {
+impl<'f, W: Pipeline> Pump<'f, W> {
     /// A pump for the cycles that are registered, which it places into bins.
-    pub fn new(fleet: &'f Fleet<Arbitrage>, config: PumpConfig) -> Result<Self, PumpError> {
-        fleet.workload().place_groups()?;
-        let cycles = fleet.workload().world().table().len();
+    pub fn new(fleet: &'f Fleet<W>, config: PumpConfig) -> Result<Self, PumpError> {
+        fleet.workload().arbitrage().place_groups()?;
+        let cycles = fleet.workload().arbitrage().world().table().len();
         let mut merge = Box::new(MergeJob::new(cycles, config.bins));
         let resolve = std::mem::take(&mut merge.resolved);
         Ok(Self {
@@ -169,6 +167,7 @@ impl<'f> Pump<'f> {
             self.number = block.number;
             self.fleet
                 .workload()
+                .arbitrage()
                 .world_mut()
                 .apply(&block.updates, &mut self.changed)
                 .map_err(|error| PumpError::World {
@@ -193,7 +192,7 @@ impl<'f> Pump<'f> {
     }
 
     fn moved(&self) -> Vec<ReserveUpdate> {
-        let world = self.fleet.workload().world();
+        let world = self.fleet.workload().arbitrage().world();
         self.changed
             .iter()
             .map(|&pool| {
@@ -320,7 +319,7 @@ impl<'f> Pump<'f> {
     }
 
     fn sim_job(&self, id: CycleId, least_input: bool) -> Option<SimJob> {
-        let hops = self.fleet.workload().world().hops_of(id)?;
+        let hops = self.fleet.workload().arbitrage().world().hops_of(id)?;
         Some(SimJob {
             id,
             hops,
@@ -330,7 +329,7 @@ impl<'f> Pump<'f> {
 
     fn simulated(
         &self,
-        receipt: Reply,
+        receipt: Receipt<W>,
         result: &mut BlockResult,
     ) -> Result<Option<Winner>, PumpError> {
         let role = WorkerRole::SimDriver;
@@ -364,7 +363,7 @@ impl<'f> Pump<'f> {
             .epoch_boundary(self.epoch)
             .map_err(|error| PumpError::Epoch { number, error })?;
         {
-            let mut partition = self.fleet.workload().partition_mut();
+            let mut partition = self.fleet.workload().arbitrage().partition_mut();
             for bin in &merged.bins {
                 observe(&mut partition, bin)?;
             }
@@ -393,7 +392,7 @@ impl<'f> Pump<'f> {
         Ok(())
     }
 
-    fn submit(&self, role: WorkerRole, key: u8, unit: Unit) -> Result<Reply, PumpError> {
+    fn submit(&self, role: WorkerRole, key: u8, unit: Unit) -> Result<Receipt<W>, PumpError> {
         self.fleet
             .submit(role, key, unit)
             .map_err(|refused| PumpError::Refused {
@@ -403,11 +402,11 @@ impl<'f> Pump<'f> {
             })
     }
 
-    fn outcome(&self, role: WorkerRole, receipt: Reply) -> Result<Ended<Arbitrage>, PumpError> {
+    fn outcome(&self, role: WorkerRole, receipt: Receipt<W>) -> Result<Ended<W>, PumpError> {
         receipt.wait().map_err(|_| self.protocol(role))
     }
 
-    fn finish(&self, role: WorkerRole, receipt: Reply) -> Result<Output, PumpError> {
+    fn finish(&self, role: WorkerRole, receipt: Receipt<W>) -> Result<Output, PumpError> {
         match self.outcome(role, receipt)? {
             Ended::Done(output) => Ok(output),
             Ended::Failed(failure, _) => Err(PumpError::Failed {

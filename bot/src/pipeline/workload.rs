@@ -102,6 +102,19 @@ impl Arbitrage {
     }
 }
 
+/// A workload that runs the bot's units: [`Arbitrage`], or one around it that watches them or makes
+/// them fail.
+pub trait Pipeline: Workload<Unit = Unit, Output = Output> {
+    /// The world and the partition that the units read.
+    fn arbitrage(&self) -> &Arbitrage;
+}
+
+impl Pipeline for Arbitrage {
+    fn arbitrage(&self) -> &Arbitrage {
+        self
+    }
+}
+
 impl Workload for Arbitrage {
     type Unit = Unit;
     type Output = Output;

@@ -134,7 +134,7 @@ pub struct Pump<'f, W: Pipeline = Arbitrage> {
     resolve: Option<Box<ResolveJob>>,
     merge: Option<Box<MergeJob>>,
     changed: Vec<PoolId>,
-    solving: Vec<Receipt<W>>,
+    solving: Vec<(u8, Receipt<W>)>,
     simulating: VecDeque<Receipt<W>>,
 }
 
@@ -143,8 +143,8 @@ impl<'f, W: Pipeline> Pump<'f, W> {
     pub fn new(fleet: &'f Fleet<W>, config: PumpConfig) -> Result<Self, PumpError> {
         fleet.workload().arbitrage().place_groups()?;
         let cycles = fleet.workload().arbitrage().world().table().len();
-        let mut merge = Box::new(MergeJob::new(cycles, config.bins));
-        let resolve = std::mem::take(&mut merge.resolved);
+        let resolve = Box::new(ResolveJob::new(config.bins));
+        let merge = Box::new(MergeJob::new(cycles, config.bins));
         Ok(Self {
             fleet,
             config,
@@ -182,10 +182,10 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             walks: vec![Duration::ZERO; usize::from(self.config.bins)],
             ..BlockResult::default()
         };
-        let resolved = self.resolve()?;
-        let merged = self.solve_and_merge(resolved, &mut result)?;
+        let mut resolved = self.resolve()?;
+        let merged = self.solve_and_merge(&mut resolved, &mut result)?;
         let merged = self.simulate(merged, &mut result)?;
-        self.end_epoch(merged)?;
+        self.end_epoch(resolved, merged)?;
         result.moved = self.moved();
         result.cycle = began.elapsed();
         Ok(result)
@@ -218,24 +218,23 @@ impl<'f, W: Pipeline> Pump<'f, W> {
 
     fn solve_and_merge(
         &mut self,
-        mut resolved: Box<ResolveJob>,
+        resolved: &mut ResolveJob,
         result: &mut BlockResult,
     ) -> Result<Box<MergeJob>, PumpError> {
         let role = WorkerRole::Merge;
         let mut merge = self.merge.take().ok_or_else(|| self.protocol(role))?;
-        merge.bins.clear();
+        std::mem::swap(&mut merge.expected, &mut resolved.expected);
         let at_least = least_interesting(self.config.min_profit);
+        let mut solving = std::mem::take(&mut self.solving);
+        // Bins that nothing was touched in too: which those are depends on measured times, and the count
+        // of units must not.
         for mut bin in resolved.bins.drain(..) {
-            if bin.ids.is_empty() {
-                merge.bins.push(bin);
-                continue;
-            }
             bin.at_least = at_least;
             let key = bin.bin;
-            self.solving
-                .push(self.submit(WorkerRole::Solver, key, Unit::Solve(bin))?);
+            let receipt = self.submit(WorkerRole::Solver, key, Unit::Solve(bin))?;
+            solving.push((key, receipt));
         }
-        for receipt in std::mem::take(&mut self.solving) {
+        for (key, receipt) in solving.drain(..) {
             match self.outcome(WorkerRole::Solver, receipt)? {
                 Ended::Done(Output::Solved(bin)) => {
                     if let Some(walk) = result.walks.get_mut(usize::from(bin.bin)) {
@@ -246,12 +245,13 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 Ended::Done(_) => return Err(self.protocol(WorkerRole::Solver)),
                 // The merge gives the bin's cycles their outcome; the bin itself is made anew.
                 Ended::Failed(failure, _) => {
-                    tracing::error!("block {}: a solver bin failed: {failure}", self.number);
-                    merge.failed += 1;
+                    let number = self.number;
+                    tracing::error!("block {number}: solver bin {key} failed: {failure}");
+                    merge.lost.push(key);
                 }
             }
         }
-        merge.resolved = resolved;
+        self.solving = solving;
         match self.finish(role, self.submit(role, 0, Unit::Merge(merge))?)? {
             Output::Merged(merge, Ok(tally)) => {
                 result.tally = tally;
@@ -356,7 +356,11 @@ impl<'f, W: Pipeline> Pump<'f, W> {
     }
 
     /// Tells the fleet that the epoch is over, feeds measured costs back, and takes the buffers home.
-    fn end_epoch(&mut self, mut merged: Box<MergeJob>) -> Result<(), PumpError> {
+    fn end_epoch(
+        &mut self,
+        mut resolved: Box<ResolveJob>,
+        mut merged: Box<MergeJob>,
+    ) -> Result<(), PumpError> {
         self.epoch += 1;
         let number = self.number;
         self.fleet
@@ -378,7 +382,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 );
             }
         }
-        let mut resolved = std::mem::take(&mut merged.resolved);
+        std::mem::swap(&mut merged.expected, &mut resolved.expected);
         resolved.bins.append(&mut merged.bins);
         resolved.bins.sort_unstable_by_key(|bin| bin.bin);
         for key in 0..self.config.bins {

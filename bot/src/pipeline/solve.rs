@@ -49,6 +49,9 @@ impl BinJob {
     }
 
     pub(crate) fn run(&mut self, world: &World) {
+        if self.ids.is_empty() {
+            return;
+        }
         let span = tracing::info_span!(
             "arb.solve.bin",
             bin = self.bin,

@@ -9,13 +9,14 @@
 use super::best::{Best, Winner, least_interesting};
 use super::merge::MergeJob;
 use super::resolve::{ResolveJob, group_of};
-use super::simulate::{SimJob, Simulated};
+use super::simulate::{SimError, SimJob, Simulated};
 use super::solve::BinJob;
 use super::workload::{Arbitrage, Output, Pipeline, SIM_WINDOW, Unit};
 use super::world::WorldError;
 use crate::cycles::CycleId;
 use crate::market::{PoolId, ReserveUpdate};
 use crate::partition::PartitionError;
+use crate::solver::NotProved;
 use crate::source::Block;
 use regatta_core::host::{EnqueueError, EpochError};
 use regatta_core::outcome::{FuseTrip, Tally};
@@ -135,7 +136,7 @@ pub struct Pump<'f, W: Pipeline = Arbitrage> {
     merge: Option<Box<MergeJob>>,
     changed: Vec<PoolId>,
     solving: Vec<(u8, Receipt<W>)>,
-    simulating: VecDeque<Receipt<W>>,
+    simulating: VecDeque<(CycleId, Receipt<W>)>,
 }
 
 impl<'f, W: Pipeline> Pump<'f, W> {
@@ -288,17 +289,22 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 next += 1;
                 if let Some(job) = self.sim_job(candidate.id, false) {
                     let receipt = self.submit(role, 0, Unit::Simulate(job))?;
-                    self.simulating.push_back(receipt);
+                    self.simulating.push_back((candidate.id, receipt));
                 }
                 continue;
             }
             // The oldest first: what is submitted next depends on results in order, not in time.
-            let Some(receipt) = self.simulating.pop_front() else {
+            let Some((id, receipt)) = self.simulating.pop_front() else {
                 break;
             };
             result.simulated += 1;
-            if let Some(winner) = self.simulated(receipt, result)? {
-                best.take(winner);
+            match self.simulated(id, receipt, result)? {
+                Ok(Some(winner)) => best.take(winner),
+                Ok(None) => {}
+                Err(not_proved) => {
+                    tracing::warn!("block {}: cycle {}: {not_proved}", self.number, id.number());
+                    result.unproved += 1;
+                }
             }
         }
         for winner in best.into_winners() {
@@ -306,53 +312,46 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 continue;
             };
             let receipt = self.submit(role, 0, Unit::Simulate(job))?;
+            let smaller = self.simulated(winner.id, receipt, result)?;
             // The profit is proved already; only its input may get smaller.
-            result.winners.push(match self.outcome(role, receipt)? {
-                Ended::Done(Output::Simulated(Simulated {
-                    id,
-                    result: Ok(Some(trade)),
-                })) => Winner { id, trade },
-                _ => winner,
-            });
+            result
+                .winners
+                .push(smaller.ok().flatten().unwrap_or(winner));
         }
         Ok(merged)
     }
 
     fn sim_job(&self, id: CycleId, least_input: bool) -> Option<SimJob> {
         let hops = self.fleet.workload().arbitrage().world().hops_of(id)?;
-        Some(SimJob {
-            id,
-            hops,
-            least_input,
-        })
+        Some(SimJob { hops, least_input })
     }
 
+    /// What came of a simulation: a trade, none, or no proof. One that failed has none and is counted.
     fn simulated(
         &self,
+        id: CycleId,
         receipt: Receipt<W>,
         result: &mut BlockResult,
-    ) -> Result<Option<Winner>, PumpError> {
+    ) -> Result<Result<Option<Winner>, NotProved>, PumpError> {
         let role = WorkerRole::SimDriver;
+        let (number, cycle) = (self.number, id.number());
         match self.outcome(role, receipt)? {
-            Ended::Done(Output::Simulated(Simulated {
-                id,
-                result: Ok(trade),
-            })) => Ok(trade.map(|trade| Winner { id, trade })),
-            Ended::Done(Output::Simulated(Simulated {
-                id,
-                result: Err(not_proved),
-            })) => {
-                tracing::warn!("block {}: cycle {}: {not_proved}", self.number, id.number());
-                result.unproved += 1;
-                Ok(None)
-            }
-            Ended::Done(_) => Err(self.protocol(role)),
+            Ended::Done(Output::Simulated(Simulated(ended))) => match ended {
+                Ok(trade) => return Ok(Ok(trade.map(|trade| Winner { id, trade }))),
+                Err(SimError::NotProved(not_proved)) => return Ok(Err(not_proved)),
+                Err(error @ SimError::Disagrees(_)) => {
+                    tracing::error!("block {number}: cycle {cycle}: {error}");
+                }
+            },
+            Ended::Done(_) => return Err(self.protocol(role)),
             Ended::Failed(failure, _) => {
-                tracing::error!("block {}: a simulation failed: {failure}", self.number);
-                result.sim_failed += 1;
-                Ok(None)
+                tracing::error!(
+                    "block {number}: the simulation of cycle {cycle} failed: {failure}"
+                );
             }
         }
+        result.sim_failed += 1;
+        Ok(Ok(None))
     }
 
     /// Tells the fleet that the epoch is over, feeds measured costs back, and takes the buffers home.

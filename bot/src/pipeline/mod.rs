@@ -28,7 +28,7 @@ mod world;
 
 pub use best::Winner;
 pub use crawl::{CrawlError, CrawlStep, Crawled, Next, REGISTRATION_WINDOW, crawl};
-pub use feed::{Feed, LiveFeed};
+pub use feed::{Feed, FeedError, LiveFeed};
 pub use merge::Candidate;
 pub use pump::{BlockResult, Pump, PumpConfig, PumpError};
 pub use simulate::Trade;

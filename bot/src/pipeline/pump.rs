@@ -118,7 +118,7 @@ pub struct BlockResult {
     pub winners: Vec<Winner>,
     /// The pools that moved, with their reserves now, by id.
     pub moved: Vec<ReserveUpdate>,
-    /// Timing: from the block's arrival to its result.
+    /// Timing: from the start of the cycle to its result.
     pub cycle: Duration,
     /// Timing: how long each bin's walk took; zero for a bin without touched cycles.
     pub walks: Vec<Duration>,
@@ -157,6 +157,16 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             solving: Vec::with_capacity(usize::from(config.bins)),
             simulating: VecDeque::with_capacity(SIM_WINDOW as usize),
         })
+    }
+
+    /// Bytes on the heap that follow the number of registered cycles, beside those of the [`World`]: the
+    /// scratch of resolve, and the outcome ledger.
+    ///
+    /// [`World`]: super::World
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let resolve = self.resolve.as_ref().map_or(0, |job| job.touched.memory());
+        resolve + self.merge.as_ref().map_or(0, |job| job.memory())
     }
 
     /// Runs the cycle of the newest of `blocks`, which must not be empty. Earlier ones are applied

@@ -124,9 +124,9 @@ pub enum LogArg {
     Error,
     /// And changes of posture and policy.
     Warn,
-    /// And the progress of a run.
+    /// And notes on what goes well.
     Info,
-    /// And spans of every bin.
+    /// And the walk of every bin, and what each look at the partition came to.
     Debug,
 }
 

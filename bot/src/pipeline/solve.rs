@@ -52,7 +52,7 @@ impl BinJob {
         if self.ids.is_empty() {
             return;
         }
-        let span = tracing::info_span!(
+        let span = tracing::debug_span!(
             "arb.solve.bin",
             bin = self.bin,
             paths = self.ids.len(),

@@ -110,6 +110,7 @@ impl RunError {
             | Self::Generate(_)
             | Self::Graph(_)
             | Self::Config(_)
+            | Self::Crawl(CrawlError::TableFull(_))
             | Self::Pump(PumpError::World { .. }) => Exit::Input,
             Self::Boot(BootError::Binding(_)) => Exit::from(&BootRefused::BindingUnavailable),
             Self::Boot(BootError::Host(_)) | Self::Partition(_) => Exit::BootConfig,

@@ -36,6 +36,7 @@ impl Candidate {
 #[derive(Debug)]
 pub struct MergeJob {
     fuse: Fuse<Box<[FuseRow]>>,
+    words: usize,
     /// In: what was touched.
     pub(crate) expected: Vec<Expected>,
     /// In: the bins that came back.
@@ -54,12 +55,18 @@ impl MergeJob {
         let words = cycles.div_ceil(64).next_multiple_of(GROUP_WORDS);
         Self {
             fuse: Fuse::new(vec![FuseRow::default(); words].into_boxed_slice()),
+            words,
             expected: Vec::new(),
             bins: Vec::with_capacity(usize::from(bins)),
             lost: Vec::new(),
             candidates: Vec::new(),
             ordered: 0,
         }
+    }
+
+    /// Bytes on the heap for the registered cycles' outcomes.
+    pub(crate) fn memory(&self) -> usize {
+        self.words * size_of::<FuseRow>()
     }
 
     /// Closes the outcome ledger of the cycle.

@@ -6,10 +6,10 @@
 //! - A candidate is simulated only while its bound can still change what is published, so a skipped
 //!   candidate is proved to be no better.
 
-use super::best::{Best, Winner, least_interesting};
+use super::best::{Best, least_interesting};
 use super::merge::MergeJob;
 use super::resolve::{ResolveJob, group_of};
-use super::simulate::{SimError, SimJob, Simulated};
+use super::simulate::{SimError, SimJob, Simulated, Winner};
 use super::solve::BinJob;
 use super::workload::{Arbitrage, Output, Pipeline, SIM_WINDOW, Unit};
 use super::world::WorldError;
@@ -102,7 +102,7 @@ pub enum PumpError {
 }
 
 /// What came of one block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BlockResult {
     /// The outcomes of the touched cycles.
     pub tally: Tally,
@@ -309,7 +309,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             };
             result.simulated += 1;
             match self.simulated(id, receipt, result)? {
-                Ok(Some(winner)) => best.take(winner),
+                Ok(Some(winner)) => best.take(id, winner.trade.optimum.profit, winner),
                 Ok(None) => {}
                 Err(not_proved) => {
                     tracing::warn!("block {}: cycle {}: {not_proved}", self.number, id.number());
@@ -317,7 +317,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 }
             }
         }
-        for winner in best.into_winners() {
+        for winner in best.into_kept() {
             let Some(job) = self.sim_job(winner.id, true) else {
                 continue;
             };

@@ -1,6 +1,7 @@
 //! Simulate: one candidate, exactly.
 
 use super::world::CycleHops;
+use crate::cycles::CycleId;
 use crate::solver::{Cycle, HOPS_MAX, NotProved, Optimum, optimum, optimum_least_input};
 use thiserror::Error;
 
@@ -26,6 +27,15 @@ pub(crate) enum SimError {
     /// Swap by swap the optimum does not come out as the solver says: the solver is at fault.
     #[error("{} in gives {} out by the solver, and not by one swap after the other", .0.input, .0.output)]
     Disagrees(Optimum),
+}
+
+/// A trade that is published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Winner {
+    /// The cycle.
+    pub id: CycleId,
+    /// The trade.
+    pub trade: Trade,
 }
 
 /// A trade: what goes in and what each hop gives, in the smallest units of the tokens.

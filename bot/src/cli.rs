@@ -43,9 +43,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
 
-    /// Milliseconds between blocks. 0 runs every block as fast as it goes; otherwise blocks come at
-    /// their own pace and those that come during a cycle are coalesced.
-    #[arg(long, value_name = "MS", default_value_t = 0)]
+    /// Milliseconds between blocks, up to a day. 0 runs every block as fast as it goes; otherwise
+    /// blocks come at their own pace and those that come during a cycle are coalesced.
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400_000))]
     pub block_time: u64,
 
     /// The most hops of a cycle.
@@ -124,9 +124,9 @@ pub enum LogArg {
     Error,
     /// And changes of posture and policy.
     Warn,
-    /// And the progress of a run.
+    /// And notes on what goes well.
     Info,
-    /// And spans of every bin.
+    /// And the walk of every bin, and what each look at the partition came to.
     Debug,
 }
 

@@ -7,6 +7,7 @@ use regatta_bot::run::{RunError, run};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
 
 fn main() -> ExitCode {
     let Command::Run(args) = Cli::parse().command;
@@ -15,6 +16,10 @@ fn main() -> ExitCode {
         .with_max_level(level)
         .with_writer(io::stderr)
         .with_target(false)
+        // A span that ends is a line with its fields: that is how the walks of the bins are seen.
+        .with_span_events(FmtSpan::CLOSE)
+        // It would say on stderr that stderr cannot be written, and panic where that fails too.
+        .log_internal_errors(false)
         .init();
     match run(&args, io::stdout().lock()) {
         Ok(()) => Exit::Ok.into(),

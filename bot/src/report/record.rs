@@ -10,7 +10,7 @@ use serde::Serialize;
 pub enum Record {
     /// First: how the fleet is set up, and where each number came from.
     Plan(PlanRecord),
-    /// Second: what was registered.
+    /// Second, unless a scenario runs: what was registered.
     Crawl(CrawlRecord),
     /// One per block that ran.
     Block(BlockRecord),
@@ -224,7 +224,7 @@ pub struct HopRecord {
 /// How long a block took, and what else depends on timing.
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockTiming {
-    /// From the block's arrival to its result, in microseconds.
+    /// From the start of the block's cycle to its result, in microseconds.
     pub cycle_us: u64,
     /// The posture at the end of the cycle.
     pub posture: &'static str,

@@ -10,11 +10,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use flate2::{Compression, GzBuilder};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tar::HeaderMode;
 
-use crate::cargo::{Metadata, Rustc, cargo, output, shown};
+use crate::cargo::{Metadata, Rustc, built_executable, cargo};
 use crate::tidy::tracked_paths;
 use crate::verb::{Args, Error, Verb};
 
@@ -137,26 +137,7 @@ fn build_binary() -> Result<PathBuf, Error> {
         BINARY,
     ]);
     command.arg("--message-format=json-render-diagnostics");
-    for line in output(&mut command)?.lines() {
-        let message: Message = serde_json::from_str(line).map_err(|source| Error::Json {
-            command: shown(&command),
-            source,
-        })?;
-        if let Some(executable) = message.executable {
-            return Ok(executable);
-        }
-    }
-    Err(Error::Failed(format!(
-        "`{}` named no executable",
-        shown(&command)
-    )))
-}
-
-/// A line that cargo prints while it builds.
-#[derive(Deserialize)]
-struct Message {
-    /// Set on the line for a finished binary.
-    executable: Option<PathBuf>,
+    built_executable(&mut command)
 }
 
 /// The tracked files that go beside the binary, in byte order.
@@ -314,19 +295,5 @@ mod tests {
         // The one-block example of FIPS 180-2, appendix B.1.
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!((entry.bytes, entry.sha256.as_str()), (3, expected));
-    }
-
-    #[test]
-    fn cargo_lines_are_read_with_and_without_an_executable() {
-        let read = |line: &str| serde_json::from_str::<Message>(line).unwrap().executable;
-        assert_eq!(
-            read(r#"{"reason":"compiler-artifact","executable":"a/b"}"#),
-            Some("a/b".into())
-        );
-        assert_eq!(
-            read(r#"{"reason":"compiler-artifact","executable":null}"#),
-            None
-        );
-        assert_eq!(read(r#"{"reason":"build-finished","success":true}"#), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
@@ -81,11 +82,36 @@ fn judge(
     }
 }
 
-fn not_started(command: &Command, source: &std::io::Error) -> Error {
+/// The error for a command that is not there or may not be run.
+pub(crate) fn not_started(command: &Command, source: &std::io::Error) -> Error {
     Error::Command {
         command: shown(command),
         what: format!("could not be started: {source}"),
     }
+}
+
+/// Runs a build of cargo's that prints its messages as JSON, and returns where the binary is.
+pub(crate) fn built_executable(command: &mut Command) -> Result<PathBuf, Error> {
+    for line in output(command)?.lines() {
+        let message: Message = serde_json::from_str(line).map_err(|source| Error::Json {
+            command: shown(command),
+            source,
+        })?;
+        if let Some(executable) = message.executable {
+            return Ok(executable);
+        }
+    }
+    Err(Error::Failed(format!(
+        "`{}` named no executable",
+        shown(command)
+    )))
+}
+
+/// A line that cargo prints while it builds.
+#[derive(Deserialize)]
+struct Message {
+    /// Set on the line for a finished binary.
+    executable: Option<PathBuf>,
 }
 
 /// What `cargo metadata` says, as far as this tool asks.
@@ -184,5 +210,24 @@ impl Rustc {
             release: field("release:")?,
             host: field("host:")?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_lines_are_read_with_and_without_an_executable() {
+        let read = |line: &str| serde_json::from_str::<Message>(line).unwrap().executable;
+        assert_eq!(
+            read(r#"{"reason":"compiler-artifact","executable":"a/b"}"#),
+            Some("a/b".into())
+        );
+        assert_eq!(
+            read(r#"{"reason":"compiler-artifact","executable":null}"#),
+            None
+        );
+        assert_eq!(read(r#"{"reason":"build-finished","success":true}"#), None);
     }
 }

@@ -44,6 +44,8 @@ struct Step {
 enum Does {
     /// The verb of this tool that has the step's name, without flags.
     Verb,
+    /// The verb with this name and these flags (separated by blanks).
+    VerbWith(&'static str, &'static str),
     /// Cargo with these arguments (separated by blanks) and, perhaps, a variable set.
     Cargo(&'static str, Option<(&'static str, &'static str)>),
     /// The same, and the last line with this word in it is printed again at the end.
@@ -87,6 +89,18 @@ static STEPS: &[Step] = &[
         does: Does::Verb,
     },
     Step {
+        name: "no-std",
+        does: Does::Verb,
+    },
+    Step {
+        name: "bare-target",
+        does: Does::VerbWith("no-std", "--target thumbv7em-none-eabihf"),
+    },
+    Step {
+        name: "loom",
+        does: Does::Verb,
+    },
+    Step {
         name: "nextest",
         does: Does::CargoKeeping("nextest run --locked --workspace", "Summary"),
     },
@@ -108,6 +122,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.does {
             Does::Verb => write!(f, "cargo xtask {}", self.name),
+            Does::VerbWith(verb, flags) => write!(f, "cargo xtask {verb} {flags}"),
             Does::Cargo(args, None) | Does::CargoKeeping(args, _) => write!(f, "cargo {args}"),
             Does::Cargo(args, Some((name, value))) => write!(f, "{name}=\"{value}\" cargo {args}"),
         }
@@ -160,10 +175,17 @@ fn execute(step: &Step, out: &mut dyn Write) -> Result<Option<String>, Error> {
         command
     };
     match step.does {
-        Does::Verb => (crate::find(step.name)?.run)(&Args::default(), out).map(|()| None),
+        Does::Verb => run_verb(step.name, "", out).map(|()| None),
+        Does::VerbWith(verb, flags) => run_verb(verb, flags, out).map(|()| None),
         Does::Cargo(args, variable) => run_command(command(args).envs(variable)).map(|()| None),
         Does::CargoKeeping(args, word) => run_and_keep(&mut command(args), word),
     }
+}
+
+fn run_verb(name: &str, flags: &str, out: &mut dyn Write) -> Result<(), Error> {
+    let verb = crate::find(name)?;
+    let words: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
+    (verb.run)(&Args::parse(verb, &words)?, out)
 }
 
 /// A way to run one step.
@@ -236,13 +258,21 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_a_verb_has_one() {
-        for step in STEPS.iter().filter(|step| matches!(step.does, Does::Verb)) {
-            assert!(
-                step.name != VERB.name && crate::find(step.name).is_ok(),
-                "{}",
-                step.name
-            );
+    fn a_step_that_is_a_verb_has_one_that_takes_its_flags() {
+        for step in STEPS {
+            let (name, flags) = match step.does {
+                Does::Verb => (step.name, ""),
+                Does::VerbWith(name, flags) => (name, flags),
+                _ => continue,
+            };
+            assert_ne!(name, VERB.name);
+            let verb = crate::find(name).unwrap();
+            let words: Vec<String> = flags
+                .split(' ')
+                .filter(|w| !w.is_empty())
+                .map(str::to_owned)
+                .collect();
+            assert!(Args::parse(verb, &words).is_ok(), "{step}");
         }
     }
 

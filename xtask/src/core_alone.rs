@@ -10,7 +10,7 @@ use std::io::Write;
 use std::process::Command;
 
 use crate::cargo::{Metadata, cargo, output, run as run_command};
-use crate::tidy::{Source, Tree};
+use crate::tidy::{Line, Source, Tree};
 use crate::verb::{Args, Error, Verb};
 
 pub(crate) const VERB: Verb = Verb {
@@ -20,10 +20,14 @@ pub(crate) const VERB: Verb = Verb {
     run,
 };
 
-const CORE: &str = "regatta-core";
+/// The package.
+pub(crate) const CORE: &str = "regatta-core";
 
 /// The feature sets that ship.
-const FEATURES: &[&str] = &["", "defmt"];
+pub(crate) const FEATURES: &[&str] = &["", "defmt"];
+
+/// How the core's root says that it needs no `std`: always, or in every build that is not one of tests.
+const NO_STD: [&str; 2] = ["#![no_std]", "#![cfg_attr(not(any(test, loom)), no_std)]"];
 
 fn run(_: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let mut findings = own_sources(&Tree::tracked()?);
@@ -156,10 +160,9 @@ fn own_sources(tree: &Tree) -> Vec<String> {
         .filter(|(path, _)| path.starts_with("core/src/"))
     {
         let lines = source.lines();
-        if path == "core/src/lib.rs" && !lines.iter().any(|line| line.code.trim() == "#![no_std]") {
-            findings.push(format!(
-                "{path}:1: `#![no_std]` must stand there, without a condition"
-            ));
+        let declares = |line: &Line| NO_STD.contains(&line.code.trim());
+        if path == "core/src/lib.rs" && !lines.iter().any(declares) {
+            findings.push(format!("{path}:1: `{}` must stand there", NO_STD[0]));
         }
         for (i, line) in lines.iter().enumerate() {
             let code = line.code.trim();
@@ -189,11 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn the_core_is_no_std_without_a_condition() {
-        assert!(core_with("//! Core.\n#![no_std]\n").is_empty());
+    fn the_core_is_no_std_in_every_build_that_ships() {
+        for fine in NO_STD {
+            assert!(core_with(&format!("//! Core.\n{fine}\n")).is_empty());
+        }
         assert_eq!(core_with("//! #![no_std]\n").len(), 1);
         assert_eq!(
-            core_with("//! Core.\n#![cfg_attr(not(test), no_std)]\n").len(),
+            core_with("//! Core.\n#![cfg_attr(not(feature = \"x\"), no_std)]\n").len(),
             1
         );
     }

@@ -10,8 +10,11 @@ mod build;
 mod cargo;
 mod ci;
 mod core_alone;
+mod elf;
 mod licences;
+mod loom;
 mod msrv;
+mod no_std;
 mod smoke;
 mod tidy;
 mod verb;
@@ -28,6 +31,8 @@ static VERBS: &[Verb] = &[
     tidy::VERB,
     licences::VERB,
     core_alone::VERB,
+    no_std::VERB,
+    loom::VERB,
     msrv::VERB,
     build::VERB,
     smoke::VERB,

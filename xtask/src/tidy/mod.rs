@@ -17,7 +17,7 @@ mod tree;
 use std::fmt;
 use std::io::Write;
 
-pub(crate) use self::source::Source;
+pub(crate) use self::source::{Line, Source};
 pub(crate) use self::tree::{Tree, tracked_paths};
 use crate::verb::{Args, Error, Flag, Verb};
 

@@ -1,0 +1,192 @@
+//! The core for a bare target, by a compiler whose sources are at hand.
+//!
+//! The installed toolchain has neither a compiled `core` for such a target nor the sources to compile
+//! one. Debian's archive has both, of one version: its packages are downloaded and unpacked under the target
+//! folder, nothing is installed, and `-Zbuild-std` compiles `core` from them. Which version that is
+//! today is the archive's answer.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::cargo::{Metadata, cargo, output, run};
+use crate::core_alone::{CORE, FEATURES};
+use crate::verb::Error;
+
+/// The compiler, and the sources of its libraries.
+const PACKAGES: &[&str] = &["rustc-web", "rust-web-src"];
+
+/// Builds the core for `target` with each feature set that ships.
+pub(super) fn build(target: &str, out: &mut dyn Write) -> Result<(), Error> {
+    let folder = Path::new(&Metadata::load()?.target_directory).join("bare");
+    let compiler = Compiler::fetch(&folder, out)?;
+    for features in FEATURES {
+        let begun = Instant::now();
+        run(&mut compiler.build(target, features, &folder))?;
+        writeln!(
+            out,
+            "{CORE} for {target}, features `{features}`: built by {} in {:.0} s",
+            compiler.version,
+            begun.elapsed().as_secs_f64()
+        )?;
+    }
+    Ok(())
+}
+
+/// An unpacked compiler.
+struct Compiler {
+    /// As it states it.
+    version: String,
+    /// Its `/usr`.
+    usr: PathBuf,
+}
+
+impl Compiler {
+    /// The compiler that was unpacked before, else the one that the archive offers today.
+    fn fetch(folder: &Path, out: &mut dyn Write) -> Result<Self, Error> {
+        let root = folder.join("compiler");
+        if !root.exists() {
+            let begun = Instant::now();
+            // Complete under its name, or not there.
+            let partial = folder.join("partial");
+            remove(&partial)?;
+            let apt = Apt::new(folder)?;
+            let archives = apt.download(PACKAGES)?;
+            for archive in &archives {
+                run(Command::new("dpkg-deb")
+                    .arg("-x")
+                    .arg(archive)
+                    .arg(&partial))?;
+            }
+            apt.remove()?;
+            fs::rename(&partial, &root).map_err(|source| Error::io("name", &root, source))?;
+            writeln!(
+                out,
+                "{} packages downloaded and unpacked in {:.0} s",
+                archives.len(),
+                begun.elapsed().as_secs_f64()
+            )?;
+        }
+        let mut compiler = Self {
+            version: String::new(),
+            usr: root.join("usr"),
+        };
+        let mut rustc = Command::new(compiler.rustc());
+        rustc.env("LD_LIBRARY_PATH", compiler.libraries());
+        let version = output(rustc.arg("--version"))?;
+        version.trim().clone_into(&mut compiler.version);
+        Ok(compiler)
+    }
+
+    fn rustc(&self) -> PathBuf {
+        self.usr.join("bin/rustc")
+    }
+
+    /// Where the packages put their shared libraries.
+    fn libraries(&self) -> PathBuf {
+        let folder = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
+        self.usr.join(folder)
+    }
+
+    fn build(&self, target: &str, features: &str, folder: &Path) -> Command {
+        let mut command = cargo();
+        command.args(["build", "--locked", "--package", CORE]);
+        command.args(["--no-default-features", "--features", features]);
+        command.args(["-Zbuild-std=core", "--target", target]);
+        // What is asked is whether it compiles: no time for making it fast.
+        command.args(["--config", "profile.dev.opt-level=0"]);
+        command.args(["--config", "profile.dev.debug=false"]);
+        command.arg("--target-dir").arg(folder.join("target"));
+        command.env("RUSTC", self.rustc());
+        command.env("LD_LIBRARY_PATH", self.libraries());
+        // The compiler is a release one, and building `core` is no stable feature of it.
+        command.env("RUSTC_BOOTSTRAP", "1");
+        command
+    }
+}
+
+/// Debian's package manager with lists and downloads in a folder of ours: nothing of the machine's is
+/// changed, and no privilege is needed.
+struct Apt {
+    folder: PathBuf,
+}
+
+impl Apt {
+    fn new(folder: &Path) -> Result<Self, Error> {
+        let version = Command::new("apt-get").arg("--version").output();
+        if version.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            return Err(Error::Failed(
+                "no-std: this machine has no apt-get, and the compiler for another target comes from Debian's \
+                 archive: run this on Debian 12 or later"
+                    .to_owned(),
+            ));
+        }
+        let apt = Self {
+            folder: folder.join("apt"),
+        };
+        for path in [apt.lists(), apt.archives()] {
+            let path = path.join("partial");
+            fs::create_dir_all(&path).map_err(|source| Error::io("create", &path, source))?;
+        }
+        Ok(apt)
+    }
+
+    fn lists(&self) -> PathBuf {
+        self.folder.join("lists")
+    }
+
+    fn archives(&self) -> PathBuf {
+        self.folder.join("archives")
+    }
+
+    fn get(&self) -> Command {
+        let mut command = Command::new("apt-get");
+        command.arg("--quiet=2");
+        for option in [
+            format!("Dir::State::lists={}", self.lists().display()),
+            format!("Dir::Cache::archives={}", self.archives().display()),
+            "Dir::Cache::pkgcache=".to_owned(),
+            "Dir::Cache::srcpkgcache=".to_owned(),
+            "Debug::NoLocking=1".to_owned(),
+            "APT::Sandbox::User=".to_owned(),
+        ] {
+            command.args(["-o", &option]);
+        }
+        command
+    }
+
+    /// Downloads `packages`, in the version that the archive has now, and what of their dependencies this
+    /// machine lacks.
+    fn download(&self, packages: &[&str]) -> Result<Vec<PathBuf>, Error> {
+        run(self.get().arg("update"))?;
+        let mut command = self.get();
+        command.args(["--yes", "--download-only", "--no-install-recommends"]);
+        run(command.arg("install").args(packages))?;
+        let folder = self.archives();
+        let unreadable = |source| Error::io("list", &folder, source);
+        let mut archives = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.extension().is_some_and(|extension| extension == "deb") {
+                archives.push(path);
+            }
+        }
+        archives.sort();
+        Ok(archives)
+    }
+
+    fn remove(&self) -> Result<(), Error> {
+        remove(&self.folder)
+    }
+}
+
+fn remove(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != ErrorKind::NotFound => {
+            Err(Error::io("clear", folder, source))
+        }
+        _ => Ok(()),
+    }
+}

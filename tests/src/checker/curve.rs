@@ -4,15 +4,15 @@
 //! L takes B·x − (A + C·x)·x ≥ L·(A + C·x), that is C·x² − M·x + L·A ≤ 0 with M = B − A − L·C: there is
 //! such an x above zero if M > 0 and M² ≥ 4·L·A·C.
 
-use super::staircase::Hop;
+use super::staircase::{Hop, TRADED};
 use num_bigint::BigUint;
 
 /// The curve of a cycle that gains on its first unit: B > A.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    a: BigUint,
-    b: BigUint,
-    c: BigUint,
+    pub(super) a: BigUint,
+    pub(super) b: BigUint,
+    pub(super) c: BigUint,
 }
 
 impl Curve {
@@ -30,7 +30,7 @@ impl Curve {
         }
         let (mut c, mut before) = (BigUint::ZERO, BigUint::from(1_u8));
         for hop in hops {
-            c = c * &hop.scaled_in + &before * 997_u32;
+            c = c * &hop.scaled_in + &before * TRADED;
             before *= &hop.scaled_out;
         }
         Some(Self { a, b, c })

@@ -10,7 +10,7 @@ use num_bigint::BigUint;
 use std::sync::LazyLock;
 
 /// What a pair contract keeps of 1000 parts of the input.
-const TRADED: u32 = 997;
+pub(super) const TRADED: u32 = 997;
 const PARTS: u32 = 1000;
 
 /// The largest reserve that a pair contract can hold: 2^112 - 1.
@@ -102,17 +102,14 @@ pub fn search(hops: &[&Hop], level: &BigUint, limit: u32) -> Search {
         if at > high {
             return Search::Nowhere;
         }
-        let enough = &at + level;
-        let Some(next) = least_input(hops, &enough) else {
+        let Some(next) = least_input(hops, &(&at + level)) else {
             return Search::Nowhere;
         };
         if next <= at {
-            // More comes out than is needed, unless a pool cannot hold it. Then none holds more.
-            let held = output(hops, &at).is_some_and(|output| output >= enough);
-            return if held {
-                Search::Least(at)
-            } else {
-                Search::Nowhere
+            // Enough comes out, if the pools hold what goes in. If not, they do not hold more either.
+            return match output(hops, &at) {
+                Some(_) => Search::Least(at),
+                None => Search::Nowhere,
             };
         }
         at = next;

@@ -41,6 +41,33 @@ fn swaps_follow_the_formula_both_ways() {
 }
 
 #[test]
+fn what_the_pool_keeps_is_3_of_1000_parts() {
+    let hop = hop(1_000_000_000, 1_000_000_000);
+    // 996,006.98 in full: 997 parts of the input on a curve that has moved by them.
+    assert_eq!(hop.output(&1_000_000_u32.into()), Some(996_006_u32.into()));
+    assert_eq!(
+        hop.least_input(&996_006_u32.into()),
+        Some(1_000_000_u32.into())
+    );
+    assert_eq!(
+        hop.least_input(&996_007_u32.into()),
+        Some(1_000_001_u32.into())
+    );
+}
+
+/// 9·x / (1 + x) less x is largest at 2, where it is 4.
+#[test]
+fn the_top_of_a_curve_is_reached() {
+    let [a, b, c] = [1_u8, 9, 1].map(BigUint::from);
+    let curve = Curve { a, b, c };
+    let four = BigUint::from(4_u8);
+    assert_eq!(curve.most(), four);
+    let (low, high) = curve.inputs_reaching(&four).unwrap();
+    assert!(low <= 2_u8.into() && high >= 2_u8.into(), "{low} to {high}");
+    assert!(!curve.reaches(&5_u8.into()));
+}
+
+#[test]
 fn a_pool_holds_no_more_than_112_bits() {
     let nearly_full = Hop::new(&(&*RESERVE_MAX - 5_u8), &RESERVE_MAX);
     assert_eq!(nearly_full.output(&5_u8.into()), Some(4_u8.into()));

@@ -5,8 +5,13 @@
 //! the seats, the keys, or quarters of a core. What the bytes must lead to is written here a second time and by hand,
 //! so a role, a transition or a share that is new or changed lands here as well, or the stub fails.
 
+#[cfg(test)]
 mod fleet;
+#[cfg(test)]
 mod pins;
+#[cfg(test)]
 mod pipe;
+#[cfg(test)]
 mod quota;
+#[cfg(test)]
 mod slots;

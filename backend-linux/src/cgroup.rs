@@ -102,4 +102,3 @@ fn number(text: &[u8]) -> Option<u64> {
         Some(number.saturating_mul(10).saturating_add(digit))
     })
 }
-

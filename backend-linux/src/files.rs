@@ -50,7 +50,8 @@ impl Tree {
     /// Where `path` is on this machine.
     #[must_use]
     pub fn locate(&self, path: &[u8]) -> PathBuf {
-        self.root.join(as_path(path.strip_prefix(b"/").unwrap_or(path)))
+        self.root
+            .join(as_path(path.strip_prefix(b"/").unwrap_or(path)))
     }
 }
 

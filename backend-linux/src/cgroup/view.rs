@@ -109,9 +109,13 @@ pub(super) fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
         let escape = match rest {
-            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..] => {
-                Some(((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'), tail))
-            }
+            [
+                b'\\',
+                a @ b'0'..=b'3',
+                b @ b'0'..=b'7',
+                c @ b'0'..=b'7',
+                tail @ ..,
+            ] => Some(((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'), tail)),
             _ => None,
         };
         let (byte, after) = escape.unwrap_or((byte, after));

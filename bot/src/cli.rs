@@ -20,6 +20,43 @@ pub struct Cli {
 pub enum Command {
     /// Find arbitrage: follow blocks, solve what they touch, publish the best trades.
     Run(RunArgs),
+    /// Say what bounds this process, how sure that is, and the plan that follows.
+    Doctor(DoctorArgs),
+}
+
+/// How to plan.
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    /// The quota to allocate, in milli-cores, instead of the detected one.
+    #[arg(long, value_name = "MILLI", value_parser = milli_cpu)]
+    pub quota: Option<MilliCpu>,
+
+    /// Which tier to run on.
+    #[arg(long, value_enum, default_value_t = ProfileArg::Auto)]
+    pub profile: ProfileArg,
+
+    /// Override a share: a key of the plan, such as `ambient_io_cores` or `solver_pins`. The
+    /// environment takes the same keys as `REGATTA_AMBIENT_IO_CORES` and so on; the command line wins.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// What to diagnose.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Diagnose a copy of a machine: a folder with `proc/self/cgroup`, `proc/self/mountinfo`, the control
+    /// groups' files under their mount points, and `affinity`, a list of CPUs such as 0-3,8 in place
+    /// of the process's mask.
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+
+    /// Write one JSON object.
+    #[arg(long)]
+    pub json: bool,
+
+    /// How to plan.
+    #[command(flatten)]
+    pub plan: PlanArgs,
 }
 
 /// How to run.
@@ -64,18 +101,9 @@ pub struct RunArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// The quota to allocate, in milli-cores, instead of the detected one.
-    #[arg(long, value_name = "MILLI", value_parser = milli_cpu)]
-    pub quota: Option<MilliCpu>,
-
-    /// Which tier to run on.
-    #[arg(long, value_enum, default_value_t = ProfileArg::Auto)]
-    pub profile: ProfileArg,
-
-    /// Override a share: a key of the plan, such as `ambient_io_cores` or `solver_pins`. The
-    /// environment takes the same keys as `REGATTA_AMBIENT_IO_CORES` and so on; the command line wins.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
+    /// How to plan.
+    #[command(flatten)]
+    pub plan: PlanArgs,
 
     /// Run a named incident instead of blocks.
     #[arg(long, value_enum, value_name = "NAME")]

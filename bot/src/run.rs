@@ -174,11 +174,11 @@ pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
         Format::Text
     };
     let mut reporter = Reporter::new(out, format);
-    let plan = plan::derive(args)?;
+    let (plan, findings) = plan::derive(&args.plan)?;
     let start = start(args)?;
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
     let bins = plan.keys(WorkerRole::Solver.id());
-    reporter.emit(&Record::Plan(plan::record(&plan)))?;
+    reporter.emit(&Record::Plan(plan::record(&plan, &findings)))?;
 
     let census = Census::new();
     let world = World::new(start.market.clone(), Arc::clone(&graph));

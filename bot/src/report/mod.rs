@@ -17,6 +17,8 @@ pub use record::{
     ScenarioRecord, ScenarioTiming, SummaryRecord, SummaryTiming, WinnerRecord,
 };
 
+pub(crate) use text::{cores, write_shares};
+
 use std::io::{self, Write};
 
 /// In which form records are written.

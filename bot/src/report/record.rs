@@ -37,6 +37,10 @@ pub struct PlanRecord {
     pub confidence: &'static str,
     /// Why.
     pub reason: String,
+    /// The control group whose limit was detected, if it is one.
+    pub limiting_level: Option<String>,
+    /// The file that it was read from.
+    pub limiting_file: Option<String>,
     /// What the operator wanted.
     pub profile: &'static str,
     /// What runs.

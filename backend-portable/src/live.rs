@@ -164,6 +164,13 @@ impl PostureControl {
         self.lock().machine().posture()
     }
 
+    /// When the next sample is due, given whether the fleet works; see
+    /// [`PostureMachine::sample_due`](regatta_core::posture::PostureMachine::sample_due).
+    #[must_use]
+    pub fn sample_due(&self, working: bool) -> Option<Instant> {
+        self.lock().machine().sample_due(working)
+    }
+
     fn lock(&self) -> MutexGuard<'_, PostureOwner<LivePort>> {
         // The owner changes its state before it tells anybody, so it is whole whenever the lock is free.
         self.owner.lock().unwrap_or_else(PoisonError::into_inner)

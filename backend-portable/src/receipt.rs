@@ -120,8 +120,10 @@ pub enum RoomError {
     Closed,
 }
 
-/// The submitter's handle on a unit. It resolves exactly once, whatever dies or closes; dropping it
-/// abandons the unit's output, not the unit.
+/// The submitter's handle on a unit. It resolves exactly once, whatever dies or closes.
+///
+/// Dropping it abandons the unit's output, not the unit: that runs, is counted, and its row is given
+/// back. A unit that waits for a receipt is refused: it holds the seat that would have to run.
 #[must_use = "a dropped receipt abandons the unit's output"]
 pub struct Receipt<W: Workload> {
     shared: Option<Arc<Shared<W>>>,

@@ -118,7 +118,7 @@ impl<'a, W: Workload> Cycle<'a, W> {
             }
             self.shared.settle(&mut state);
             if state.host.closing() == Some(ClosePhase::Fence) && retired(&state) {
-                self.unlock(state);
+                drop(state);
                 self.arenas.into_iter().flatten().for_each(discard);
                 return;
             }

@@ -20,6 +20,43 @@ pub struct Cli {
 pub enum Command {
     /// Find arbitrage: follow blocks, solve what they touch, publish the best trades.
     Run(RunArgs),
+    /// Say what bounds this process, how sure that is, and the plan that follows.
+    Doctor(DoctorArgs),
+}
+
+/// How to plan.
+#[derive(Debug, clap::Args)]
+pub struct PlanArgs {
+    /// The quota to allocate, in milli-cores, instead of the detected one.
+    #[arg(long, value_name = "MILLI", value_parser = milli_cpu)]
+    pub quota: Option<MilliCpu>,
+
+    /// Which tier to run on.
+    #[arg(long, value_enum, default_value_t = ProfileArg::Auto)]
+    pub profile: ProfileArg,
+
+    /// Override a share: a key of the plan, such as `ambient_io_cores` or `solver_pins`. The
+    /// environment takes the same keys as `REGATTA_AMBIENT_IO_CORES` and so on; the command line wins.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// What to diagnose.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Diagnose a copy of a machine: a folder with `proc/self/cgroup`, `proc/self/mountinfo`, the control
+    /// groups' files under their mount points, and `affinity`, a list of CPUs such as 0-3,8 in place
+    /// of the process's mask.
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+
+    /// Write one JSON object.
+    #[arg(long)]
+    pub json: bool,
+
+    /// How to plan.
+    #[command(flatten)]
+    pub plan: PlanArgs,
 }
 
 /// How to run.
@@ -43,9 +80,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
 
-    /// Milliseconds between blocks. 0 runs every block as fast as it goes; otherwise blocks come at
-    /// their own pace and those that come during a cycle are coalesced.
-    #[arg(long, value_name = "MS", default_value_t = 0)]
+    /// Milliseconds between blocks, up to a day. 0 runs every block as fast as it goes; otherwise
+    /// blocks come at their own pace and those that come during a cycle are coalesced.
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400_000))]
     pub block_time: u64,
 
     /// The most hops of a cycle.
@@ -64,18 +101,9 @@ pub struct RunArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// The quota to allocate, in milli-cores, instead of the detected one.
-    #[arg(long, value_name = "MILLI", value_parser = milli_cpu)]
-    pub quota: Option<MilliCpu>,
-
-    /// Which tier to run on.
-    #[arg(long, value_enum, default_value_t = ProfileArg::Auto)]
-    pub profile: ProfileArg,
-
-    /// Override a share: a key of the plan, such as `ambient_io_cores` or `solver_pins`. The
-    /// environment takes the same keys as `REGATTA_AMBIENT_IO_CORES` and so on; the command line wins.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
+    /// How to plan.
+    #[command(flatten)]
+    pub plan: PlanArgs,
 
     /// Run a named incident instead of blocks.
     #[arg(long, value_enum, value_name = "NAME")]
@@ -124,9 +152,9 @@ pub enum LogArg {
     Error,
     /// And changes of posture and policy.
     Warn,
-    /// And the progress of a run.
+    /// And notes on what goes well.
     Info,
-    /// And spans of every bin.
+    /// And the walk of every bin, and what each look at the partition came to.
     Debug,
 }
 

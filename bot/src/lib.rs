@@ -5,7 +5,9 @@
 
 pub mod cli;
 pub mod cycles;
+pub mod doctor;
 pub mod exit;
+pub mod machine;
 pub mod market;
 pub mod partition;
 pub mod pipeline;

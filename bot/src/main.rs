@@ -2,29 +2,40 @@
 
 use clap::Parser;
 use regatta_bot::cli::{Cli, Command};
+use regatta_bot::doctor::doctor;
 use regatta_bot::exit::Exit;
-use regatta_bot::run::{RunError, run};
+use regatta_bot::run::run;
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
 
 fn main() -> ExitCode {
-    let Command::Run(args) = Cli::parse().command;
-    let level: LevelFilter = args.log.into();
+    let command = Cli::parse().command;
+    let level: LevelFilter = match &command {
+        Command::Run(args) => args.log.into(),
+        Command::Doctor(_) => LevelFilter::WARN,
+    };
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(io::stderr)
         .with_target(false)
+        // A span that ends is a line with its fields: that is how the walks of the bins are seen.
+        .with_span_events(FmtSpan::CLOSE)
+        // It would say on stderr that stderr cannot be written, and panic where that fails too.
+        .log_internal_errors(false)
         .init();
-    match run(&args, io::stdout().lock()) {
-        Ok(()) => Exit::Ok.into(),
-        Err(error) => report(&error).into(),
+    let out = io::stdout().lock();
+    match command {
+        Command::Run(args) => run(&args, out).map_err(|error| report(&error, error.exit())),
+        Command::Doctor(args) => doctor(&args, out).map_err(|error| report(&error, error.exit())),
     }
+    .map_or_else(ExitCode::from, |()| Exit::Ok.into())
 }
 
-/// Says on stderr why the run ended early.
-fn report(error: &RunError) -> Exit {
-    let exit = error.exit();
+/// Says on stderr why the command ended early.
+fn report(error: &dyn Display, exit: Exit) -> Exit {
     if exit != Exit::Ok {
         // With stderr gone there is nobody left to tell.
         let _ = writeln!(io::stderr(), "regatta: {error}");

@@ -1,11 +1,12 @@
 //! From the machine, the environment and the command line to a plan.
 
-use crate::cli::RunArgs;
+use crate::cli::PlanArgs;
+use crate::machine::{self, Findings};
 use crate::report::{BudgetRecord, CensusRecord, PlanRecord};
 use regatta_core::budget::{MilliCpu, Origin, OverrideError, Overrides, Quota, Setting};
-use regatta_core::plan::{BootRefused, FleetPlan, PlanInput, TierRefused};
+use regatta_core::plan::{Bindings, BootRefused, FleetPlan, PlanInput, TierRefused};
 use regatta_core::role::{FLEET_ROLES, WorkerRole};
-use regatta_portable::{BINDINGS, quota::platform_quota};
+use regatta_portable::BINDINGS;
 use thiserror::Error;
 
 /// The prefix of a setting's environment variable.
@@ -43,7 +44,7 @@ impl From<BootRefused> for PlanError {
 
 /// The overrides of both layers.
 pub fn overrides(
-    args: &RunArgs,
+    args: &PlanArgs,
     env: impl Fn(&str) -> Option<std::ffi::OsString>,
 ) -> Result<Overrides, PlanError> {
     let table = &FLEET_ROLES;
@@ -70,28 +71,41 @@ pub fn overrides(
     Ok(overrides)
 }
 
-/// The plan of this process.
-pub fn derive(args: &RunArgs) -> Result<FleetPlan, PlanError> {
-    let overrides = overrides(args, |name| std::env::var_os(name))?;
+/// The plan of this process, and what of the machine it was made from.
+pub fn derive(args: &PlanArgs) -> Result<(FleetPlan, Findings), PlanError> {
+    let overrides = from_process(args)?;
     for (_, key, given) in overrides.iter(&FLEET_ROLES) {
         tracing::warn!("{key} = {} set by the {}", given.value, given.origin);
     }
-    derive_for(args, platform_quota(), &overrides)
+    let findings = machine::this();
+    let plan = derive_for(args, findings.quota, &overrides, BINDINGS)?;
+    Ok((plan, findings))
 }
 
-fn derive_for(args: &RunArgs, quota: Quota, overrides: &Overrides) -> Result<FleetPlan, PlanError> {
+/// The overrides of the command line and of the process's environment.
+pub fn from_process(args: &PlanArgs) -> Result<Overrides, PlanError> {
+    overrides(args, |name| std::env::var_os(name))
+}
+
+/// The plan that follows from `quota` where `bindings` are offered.
+pub fn derive_for(
+    args: &PlanArgs,
+    quota: Quota,
+    overrides: &Overrides,
+    bindings: Bindings,
+) -> Result<FleetPlan, PlanError> {
     Ok(FleetPlan::derive(&PlanInput {
         table: &FLEET_ROLES,
         quota,
         profile: args.profile.into(),
         overrides,
-        bindings: BINDINGS,
+        bindings,
     })?)
 }
 
-/// The record of a plan.
+/// The record of a plan for a quota that was detected as `findings` tell.
 #[must_use]
-pub fn record(plan: &FleetPlan) -> PlanRecord {
+pub fn record(plan: &FleetPlan, findings: &Findings) -> PlanRecord {
     let evidence = &plan.detected.evidence;
     PlanRecord {
         quota_milli: plan.allocation.milli(),
@@ -100,6 +114,8 @@ pub fn record(plan: &FleetPlan) -> PlanRecord {
         bounded_by: evidence.bounded_by.name(),
         confidence: evidence.confidence.name(),
         reason: evidence.reason.to_string(),
+        limiting_level: findings.limit.as_ref().map(|limit| limit.level.clone()),
+        limiting_file: findings.limit.as_ref().map(|limit| limit.file.clone()),
         profile: plan.profile.name(),
         binding: plan.binding.name(),
         oversubscribed: plan.oversubscribed,
@@ -142,14 +158,16 @@ pub fn record(plan: &FleetPlan) -> PlanRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, Command, PlanArgs};
     use clap::Parser;
     use regatta_core::budget::{BoundedBy, Reason};
 
-    fn args(line: &[&str]) -> RunArgs {
+    fn args(line: &[&str]) -> PlanArgs {
         let line = ["regatta", "run"].iter().chain(line);
-        let Command::Run(args) = Cli::try_parse_from(line).unwrap().command;
-        args
+        match Cli::try_parse_from(line).unwrap().command {
+            Command::Run(args) => args.plan,
+            Command::Doctor(args) => args.plan,
+        }
     }
 
     #[test]
@@ -195,8 +213,8 @@ mod tests {
             BoundedBy::Cgroup2,
             Reason::LimitRead,
         );
-        let plan = derive_for(&args(&[]), quota, &Overrides::none()).unwrap();
-        let record = record(&plan);
+        let plan = derive_for(&args(&[]), quota, &Overrides::none(), BINDINGS).unwrap();
+        let record = record(&plan, &machine::Findings::of(quota));
         assert_eq!(
             (record.binding, record.tier_refused),
             ("serial", Some("PinnedUnavailable"))

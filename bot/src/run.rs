@@ -6,8 +6,8 @@ use crate::exit::Exit;
 use crate::market::{Address, Market, TokenId, csv};
 use crate::partition::PartitionError;
 use crate::pipeline::{
-    Arbitrage, CrawlError, Crawled, Feed, GROUP, LiveFeed, Next, Pump, PumpConfig, PumpError,
-    REGISTRATION_WINDOW, World, crawl, fleet_config,
+    Arbitrage, CrawlError, Crawled, Feed, FeedError, GROUP, LiveFeed, Next, Pump, PumpConfig,
+    PumpError, REGISTRATION_WINDOW, World, crawl, fleet_config,
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming, Format, MissedRecord, Record, Reporter};
@@ -15,7 +15,7 @@ use crate::scenario::{self, ScenarioError};
 use crate::source::embedded::{
     Config, ConfigError, EmbeddedSource, GenerateError, MarketConfig, generate,
 };
-use crate::source::{Block, Event, SourceError};
+use crate::source::{Block, Event};
 use crate::tally::Totals;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_core::plan::BootRefused;
@@ -72,9 +72,9 @@ pub enum RunError {
     /// The crawl ended early.
     #[error(transparent)]
     Crawl(#[from] CrawlError),
-    /// The source has no next block.
+    /// There is no next block.
     #[error(transparent)]
-    Source(#[from] SourceError),
+    Feed(#[from] FeedError),
     /// The source takes a block back, and this run has no journal to undo it by.
     #[error(
         "block {number} was reverted by its source, which a run without a journal cannot follow"
@@ -110,6 +110,7 @@ impl RunError {
             | Self::Generate(_)
             | Self::Graph(_)
             | Self::Config(_)
+            | Self::Crawl(CrawlError::TableFull(_))
             | Self::Pump(PumpError::World { .. }) => Exit::Input,
             Self::Boot(BootError::Binding(_)) => Exit::from(&BootRefused::BindingUnavailable),
             Self::Boot(BootError::Host(_) | BootError::Role { .. }) | Self::Partition(_) => {
@@ -117,7 +118,7 @@ impl RunError {
             }
             Self::Boot(BootError::Thread(_))
             | Self::Thread(_)
-            | Self::Source(_)
+            | Self::Feed(_)
             | Self::Reverted { .. }
             | Self::Output(_) => Exit::Failed,
             Self::Pump(PumpError::Fuse { .. }) => Exit::FuseTripped,
@@ -173,11 +174,11 @@ pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
         Format::Text
     };
     let mut reporter = Reporter::new(out, format);
-    let plan = plan::derive(args)?;
+    let (plan, findings) = plan::derive(&args.plan)?;
     let start = start(args)?;
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
     let bins = plan.keys(WorkerRole::Solver.id());
-    reporter.emit(&Record::Plan(plan::record(&plan)))?;
+    reporter.emit(&Record::Plan(plan::record(&plan, &findings)))?;
 
     let census = Census::new();
     let world = World::new(start.market.clone(), Arc::clone(&graph));

@@ -11,7 +11,7 @@
 //! - The cell has one writer per word: the posture owner, and whoever owns permits and the ledger.
 
 use crate::role::{MAX_ROLES, RoleMask};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// The live posture as the host reads it.
@@ -88,7 +88,8 @@ impl Permits {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LedgerView {
-    /// Roles that may not start a unit until the ledger has room again.
+    /// Roles that may not start a unit until the ledger has room again. Roles of class
+    /// [`Never`](crate::role::CordonClass::Never) start all the same.
     pub holds: RoleMask,
     /// When the ledger will have room, as far as it can tell.
     pub refill_at: Option<Instant>,
@@ -145,6 +146,10 @@ pub struct GuardCell {
     generation: AtomicU32,
 }
 
+/// The shortest refill delay: the hint is read anew at each look, and a shorter one would have the host
+/// look at every guard more than a thousand times a second.
+const LEAST_REFILL: Duration = Duration::from_millis(1);
+
 const _: () = assert!(MAX_ROLES <= 32, "a role mask must fit the ledger word");
 
 impl GuardCell {
@@ -171,7 +176,7 @@ impl GuardCell {
             ledger: LedgerView {
                 holds,
                 refill_at: (!holds.is_empty() && refill != 0)
-                    .then(|| now + crate::time::Duration::from_micros(u64::from(refill))),
+                    .then(|| now + Duration::from_micros(u64::from(refill))),
             },
             quota_generation: self.generation.load(Ordering::Acquire),
         }
@@ -189,9 +194,9 @@ impl GuardCell {
     }
 
     /// Replaces what the ledger says. For the owner of the ledger. `refill_in` is from now.
-    pub fn set_ledger(&self, holds: RoleMask, refill_in: Option<crate::time::Duration>) {
+    pub fn set_ledger(&self, holds: RoleMask, refill_in: Option<Duration>) {
         let micros = refill_in.map_or(0, |d| {
-            u32::try_from(d.as_nanos().div_ceil(1_000).max(1)).unwrap_or(u32::MAX)
+            u32::try_from(d.max(LEAST_REFILL).as_nanos().div_ceil(1_000)).unwrap_or(u32::MAX)
         });
         self.refill_in_micros.store(micros, Ordering::Release);
         self.ledger_holds.store(holds.bits(), Ordering::Release);
@@ -202,7 +207,6 @@ impl GuardCell {
 mod tests {
     use super::*;
     use crate::role::RoleId;
-    use crate::time::Duration;
 
     #[test]
     fn what_is_stored_is_what_is_read() {
@@ -243,9 +247,12 @@ mod tests {
         let held = RoleMask::EMPTY.with(RoleId::new(3));
         cell.set_ledger(held, Some(Duration::from_nanos(1)));
         let ledger = cell.read(now).ledger;
+        cell.set_ledger(held, Some(Duration::from_nanos(1_000_001)));
+        let later = cell.read(now).ledger.refill_at;
+        assert_eq!(later, Some(now + Duration::from_micros(1_001)));
         assert_eq!(
             (ledger.holds, ledger.refill_at),
-            (held, Some(now + Duration::from_micros(1)))
+            (held, Some(now + LEAST_REFILL))
         );
         cell.set_ledger(RoleMask::EMPTY, Some(Duration::from_secs(1)));
         assert_eq!(cell.read(now).ledger, LedgerView::default());

@@ -153,7 +153,8 @@ pub(crate) fn role_hold(
             return Err(HoldReason::BelowFloor);
         }
     }
-    if guard.ledger.holds.contains(role) {
+    // The ledger shapes the intake of what can wait; a critical role is held by permits at most.
+    if cordon != CordonClass::Never && guard.ledger.holds.contains(role) {
         return Err(HoldReason::Ledger);
     }
     Ok(())
@@ -351,6 +352,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_full_ledger_holds_what_can_wait_and_no_critical_role() {
+        let mut guard = Guard::open(1);
+        let role = RoleId::new(3);
+        guard.ledger.holds = guard.ledger.holds.with(role);
+        for cordon in [CordonClass::Deferrable, CordonClass::SimFloor] {
+            assert_eq!(role_hold(role, cordon, &guard), Err(HoldReason::Ledger));
+            assert_eq!(role_hold(RoleId::new(2), cordon, &guard), Ok(()));
+        }
+        assert_eq!(role_hold(role, CordonClass::Never, &guard), Ok(()));
     }
 
     #[test]

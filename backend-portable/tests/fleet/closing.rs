@@ -1,13 +1,14 @@
 //! Closing: what still runs, what does not, and that nothing is left.
 
 use crate::common::{
-    FAR, Job, Throttle, boot, busy, config, done, failed, lane, spawn, submit, yields,
+    FAR, Gate, Job, Throttle, boot, busy, config, done, failed, lane, spawn, submit, yields,
 };
 use regatta_core::host::EnqueueError;
 use regatta_core::role::WorkerRole::{Registrar, Resolve};
 use regatta_portable::{CloseReport, Failure};
+use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 #[test]
@@ -161,31 +162,62 @@ fn a_fleet_dropped_by_its_own_unit_ends() {
     assert_eq!(census.rows().len(), 1);
 }
 
+/// Closing returns when the thread is gone, also if an earlier closing gave up on it: what is local to
+/// the thread has been dropped.
 #[test]
 fn no_thread_of_a_closed_fleet_is_left() {
-    let fleet = boot(config(4));
-    assert_eq!(done(submit(&fleet, Resolve, yields(1))), 1);
-    let rows = fleet.census().rows();
-    let names: Vec<_> = rows
-        .iter()
-        .map(|row| row.spec.kernel_name.as_str())
-        .collect();
-    assert_eq!(rows.iter().filter(|row| row.running).count(), 1);
-    #[cfg(target_os = "linux")]
-    assert_eq!(kernel_knows(&names), names.len());
-    let census = fleet.census().clone();
-    drop(fleet);
-    assert!(census.rows().iter().all(|row| !row.running));
-    #[cfg(target_os = "linux")]
-    assert_eq!(kernel_knows(&names), 0);
+    for gives_up in [false, true] {
+        let fleet = boot(config(4));
+        let (lingering, left) = channel();
+        let (gate, job) = Gate::before(lingers(lingering));
+        let running = submit(&fleet, Resolve, job);
+        gate.entered();
+        let rows = fleet.census().rows();
+        assert_eq!(rows.iter().filter(|row| row.running).count(), 1);
+        let name = rows[0].spec.kernel_name.as_str();
+        #[cfg(target_os = "linux")]
+        assert!(kernel_knows(name));
+        if gives_up {
+            assert!(!fleet.close(Duration::ZERO).thread_ended);
+        }
+        gate.open();
+        assert!(fleet.close(FAR).thread_ended);
+        assert!(fleet.census().rows().iter().all(|row| !row.running));
+        left.try_recv().unwrap();
+        // A thread that has been joined may be listed for a moment.
+        #[cfg(target_os = "linux")]
+        while kernel_knows(name) {
+            std::thread::yield_now();
+        }
+        drop(running);
+    }
 }
 
-/// How many of the names the kernel lists among the threads of this process.
+/// A unit that leaves something in its thread which takes its time to go.
+fn lingers(left: Sender<()>) -> Job {
+    struct Lingers(Sender<()>);
+    impl Drop for Lingers {
+        fn drop(&mut self) {
+            let (_never, nothing) = channel::<()>();
+            let _ = nothing.recv_timeout(Duration::from_millis(100));
+            self.0.send(()).unwrap();
+        }
+    }
+    thread_local! {
+        static LINGERS: RefCell<Option<Lingers>> = const { RefCell::new(None) };
+    }
+    Box::new(move |_, _| {
+        LINGERS.set(Some(Lingers(left)));
+        0
+    })
+}
+
+/// Whether the kernel lists a thread of this name in this process.
 #[cfg(target_os = "linux")]
-fn kernel_knows(names: &[&str]) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    tasks
-        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
-        .filter(|comm| names.contains(&comm.trim_end()))
-        .count()
+fn kernel_knows(name: &str) -> bool {
+    let mut tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks.any(|task| {
+        let comm = std::fs::read_to_string(task.unwrap().path().join("comm"));
+        comm.is_ok_and(|comm| comm.trim_end() == name)
+    })
 }

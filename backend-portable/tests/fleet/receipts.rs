@@ -119,7 +119,8 @@ fn a_unit_that_would_wait_for_its_fleet_is_told_so() {
     let (first, second, room) = answers.recv_timeout(FAR).unwrap();
     assert!(first && second);
     assert_eq!(room, RoomError::WouldDeadlock(WouldDeadlock));
-    // The unit asked about was abandoned on the seat; it ran and its row is free.
+    // The unit asked about was abandoned on the seat; it runs, and its row becomes free.
+    fleet.wait_for_room(Resolve, Some(FAR)).unwrap();
     assert_eq!(done(submit(&fleet, Resolve, yields(2))), 2);
 }
 

@@ -1,8 +1,7 @@
 //! Submission: many threads, full lanes, and room again.
 
 use crate::common::{
-    FAR, Jobs, Scratch, Throttle, boot, busy, config, done, lane, spawn, submit, wait_asleep,
-    yields,
+    FAR, Jobs, Scratch, boot, busy, config, done, lane, spawn, submit, wait_asleep, yields,
 };
 use regatta_core::host::{EnqueueError, HostError};
 use regatta_core::role::RoleId;
@@ -146,18 +145,23 @@ fn who_waits_for_room_in_vain_is_told() {
     let unknown = fleet.wait_for_room(RoleId::new(99), Some(FAR));
     assert_eq!(unknown, Err(RoomError::Closed));
 
-    Throttle::new().cordon(fleet.posture());
-    let held = submit(&fleet, Registrar, yields(1));
+    // At once, though the seat is busy.
+    let (gate, running) = busy(&fleet, Resolve, 1);
     let waiter = {
         let of_thread = Arc::clone(&fleet);
         spawn(fleet.census(), "in-vain", move || {
-            of_thread.wait_for_room(Registrar, None)
+            of_thread.wait_for_room(Resolve, None)
         })
     };
     wait_asleep("in-vain");
-    assert!(fleet.close(FAR).is_clean());
+    let closer = {
+        let of_thread = Arc::clone(&fleet);
+        spawn(fleet.census(), "closes", move || of_thread.close(FAR))
+    };
     assert_eq!(waiter.join().unwrap(), Err(RoomError::Closed));
-    drop(held);
+    gate.open();
+    assert!(closer.join().unwrap().is_clean());
+    assert_eq!(done(running), 1);
 }
 
 #[test]

@@ -1,23 +1,13 @@
-//! The best trades of a block, and which candidates can still be among them.
+//! The best of a block, and which candidates can still be among them.
 //!
 //! # Invariants
-//! - The order is total: larger profit first, ties by id. So the same trades are the best, whatever the
-//!   order they come in.
-//! - A candidate that [`Best::may_change`] turns down would not have been taken.
+//! - The order is total: larger profit first, ties by id. So the same are the best, whatever the order
+//!   they come in.
+//! - A candidate that [`Best::may_change`] turns down would not have been kept.
 
 use super::merge::Candidate;
-use super::simulate::Trade;
 use crate::cycles::CycleId;
 use std::cmp::Reverse;
-
-/// A trade that is published.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Winner {
-    /// The cycle.
-    pub id: CycleId,
-    /// The trade.
-    pub trade: Trade,
-}
 
 /// The bound below which no profit of `amount` is possible: the conversion may round up, so one step
 /// down.
@@ -29,52 +19,53 @@ pub(crate) fn least_interesting(amount: u128) -> f64 {
     (amount.max(1) as f64).next_down()
 }
 
-/// The best trades so far.
+/// The best so far.
 #[derive(Debug)]
-pub(crate) struct Best {
+pub(crate) struct Best<T> {
     top: usize,
     min_profit: u128,
-    winners: Vec<Winner>,
+    kept: Vec<(Reverse<u128>, CycleId, T)>,
 }
 
-impl Best {
+impl<T> Best<T> {
     /// None yet, of at most `top` with a profit of at least `min_profit`.
-    pub(crate) fn new(top: usize, min_profit: u128) -> Self {
+    pub(crate) const fn new(top: usize, min_profit: u128) -> Self {
         Self {
             top,
             min_profit,
-            winners: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
     /// Whether a profit up to the candidate's bound could still enter. Equal profits could: ties go to
     /// the lower id.
     pub(crate) fn may_change(&self, candidate: &Candidate) -> bool {
-        let least = if self.winners.len() < self.top {
+        let least = if self.kept.len() < self.top {
             self.min_profit
         } else {
-            self.winners
-                .last()
-                .map_or(u128::MAX, |worst| worst.trade.optimum.profit)
+            let worst = self.kept.last();
+            worst.map_or(u128::MAX, |(Reverse(profit), ..)| *profit)
         };
         candidate.bound >= least_interesting(least)
     }
 
-    /// Takes a trade if it is one of the best.
-    pub(crate) fn take(&mut self, winner: Winner) {
-        if winner.trade.optimum.profit < self.min_profit {
+    /// Keeps `what` if it is one of the best.
+    pub(crate) fn take(&mut self, id: CycleId, profit: u128, what: T) {
+        if profit < self.min_profit {
             return;
         }
-        let key = |w: &Winner| (Reverse(w.trade.optimum.profit), w.id);
+        let key = (Reverse(profit), id);
         let place = self
-            .winners
-            .partition_point(|other| key(other) < key(&winner));
-        self.winners.insert(place, winner);
-        self.winners.truncate(self.top);
+            .kept
+            .partition_point(|(profit, id, _)| (*profit, *id) < key);
+        if place < self.top {
+            self.kept.truncate(self.top - 1);
+            self.kept.insert(place, (Reverse(profit), id, what));
+        }
     }
 
-    /// The best trades, in order.
-    pub(crate) fn into_winners(self) -> Vec<Winner> {
-        self.winners
+    /// The best, in order.
+    pub(crate) fn into_kept(self) -> impl Iterator<Item = T> {
+        self.kept.into_iter().map(|(.., what)| what)
     }
 }

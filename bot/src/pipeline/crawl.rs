@@ -6,7 +6,7 @@
 //!   of submission.
 
 use super::workload::{Output, Pipeline, Unit};
-use crate::cycles::{Cycle, CycleTable, TableFull};
+use crate::cycles::{CycleTable, TableFull};
 use regatta_core::host::EnqueueError;
 use regatta_core::role::WorkerRole;
 use regatta_portable::{Ended, Failure, Fleet, Receipt, WaitError};
@@ -36,7 +36,9 @@ pub enum CrawlError {
         failure: Failure,
     },
     /// The registrar found a path that is no cycle; the crawl is at fault.
-    #[error("path {path} does not lead from the base token over distinct pools back to it")]
+    #[error(
+        "path {path} does not lead from the base token over distinct pools and tokens back to it"
+    )]
     NotACycle {
         /// How many were registered before it.
         path: usize,
@@ -137,14 +139,12 @@ fn collect<W: Pipeline>(
         return Ok(());
     };
     match receipt.wait() {
-        Ok(Ended::Done(Output::Registered(cycle, true))) => register(table, cycle),
+        Ok(Ended::Done(Output::Registered(cycle, true))) => {
+            table.register(cycle)?;
+            Ok(())
+        }
         Ok(Ended::Done(_)) => Err(CrawlError::NotACycle { path }),
         Ok(Ended::Failed(failure, _)) => Err(CrawlError::Failed { path, failure }),
         Err(WaitError::WouldDeadlock(_) | WaitError::TimedOut(_)) => Err(CrawlError::OnASeat),
     }
-}
-
-fn register(table: &mut CycleTable, cycle: Cycle) -> Result<(), CrawlError> {
-    table.register(cycle)?;
-    Ok(())
 }

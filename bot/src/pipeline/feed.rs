@@ -1,12 +1,31 @@
 //! How blocks reach the pump: one after the other, or as they come.
+//!
+//! # Invariants
+//! - No event is lost, and an error of the source comes after all events before it.
+//! - A live feed holds a bounded number of events: when the pump stops taking them, the source waits.
 
 use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::Census;
 use regatta_portable::census::{CensusError, ThreadSpec};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// Events that a live feed holds at most: hours of blocks at a chain's pace, and about a megabyte.
+const PENDING: usize = 1024;
+
+/// Why a feed has no next event.
+#[derive(Debug, Error)]
+pub enum FeedError {
+    /// The source has none.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The source's thread panicked.
+    #[error("the thread of the block source panicked; what it was to deliver is not known")]
+    Lost,
+}
 
 /// Where the pump takes its events from.
 pub enum Feed {
@@ -26,24 +45,27 @@ impl std::fmt::Debug for Feed {
 }
 
 impl Feed {
-    /// Waits for the next event and adds to `events` all that have come. Adds nothing at the end of
-    /// the stream.
-    pub fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), SourceError> {
+    /// Waits for the next event and adds to `events` those that have come, in replay that one only.
+    /// Adds nothing at the end of the stream.
+    pub fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), FeedError> {
         match self {
-            Self::Replay(source) => events.extend(source.next_event()?),
-            Self::Live(live) => live.next_batch(events)?,
+            Self::Replay(source) => {
+                events.extend(source.next_event()?);
+                Ok(())
+            }
+            Self::Live(live) => live.next_batch(events),
         }
-        Ok(())
     }
 }
 
-/// A source on a thread of its own that delivers a block per interval.
+/// A source on a thread of its own that delivers an event per interval.
 #[derive(Debug)]
 pub struct LiveFeed {
-    events: Receiver<Result<Event, SourceError>>,
-    /// Dropped to end the thread.
+    /// Dropped to end a delivery that waits for room.
+    events: Option<Receiver<Event>>,
+    /// Dropped to end the wait for the next event's time.
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Result<(), SourceError>>>,
 }
 
 impl LiveFeed {
@@ -53,7 +75,7 @@ impl LiveFeed {
         interval: Duration,
         census: &Census,
     ) -> Result<Self, CensusError> {
-        let (to_pump, events) = mpsc::channel();
+        let (to_pump, events) = mpsc::sync_channel(PENDING);
         let (stop, stopped) = mpsc::channel();
         let spec = ThreadSpec {
             kernel_name: "rg-source".to_owned(),
@@ -65,57 +87,62 @@ impl LiveFeed {
         };
         let thread = census.spawn(spec, move || deliver(source, interval, &to_pump, &stopped))?;
         Ok(Self {
-            events,
+            events: Some(events),
             stop: Some(stop),
             thread: Some(thread),
         })
     }
 
-    fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), SourceError> {
-        let Ok(first) = self.events.recv() else {
-            return Ok(());
+    fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), FeedError> {
+        let Some(first) = self.events.as_ref().and_then(|events| events.recv().ok()) else {
+            return self.ended();
         };
-        events.push(first?);
-        loop {
-            match self.events.try_recv() {
-                Ok(event) => events.push(event?),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(()),
-            }
+        events.push(first);
+        let more = self.events.iter().flat_map(Receiver::try_iter);
+        events.extend(more.take(PENDING));
+        Ok(())
+    }
+
+    /// How the stream ended.
+    fn ended(&mut self) -> Result<(), FeedError> {
+        match self.thread.take().map(JoinHandle::join) {
+            None | Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(error))) => Err(error.into()),
+            Some(Err(_)) => Err(FeedError::Lost),
         }
     }
 }
 
 impl Drop for LiveFeed {
     fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the source's thread panicked");
+        (self.events, self.stop) = (None, None);
+        if let Err(error) = self.ended() {
+            tracing::error!("{error}");
         }
     }
 }
 
-/// Delivers an event per interval, dated from the start so that delays do not add up.
+/// Delivers an event per interval, dated from the start so that delays do not add up, until the stream
+/// is over or nobody takes its events.
 fn deliver(
     mut source: Box<dyn BlockSource + Send>,
     interval: Duration,
-    to_pump: &Sender<Result<Event, SourceError>>,
+    to_pump: &SyncSender<Event>,
     stopped: &Receiver<()>,
-) {
+) -> Result<(), SourceError> {
     let mut due = Instant::now();
-    loop {
+    while let Some(event) = source.next_event()? {
         match stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
         }
-        let Some(event) = source.next_event().transpose() else {
-            return;
-        };
-        let failed = event.is_err();
-        if to_pump.send(event).is_err() || failed {
-            return;
+        if to_pump.send(event).is_err() {
+            break;
         }
         due += interval;
     }
+    Ok(())
 }
+
+#[cfg(test)]
+mod tests;

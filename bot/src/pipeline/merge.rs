@@ -1,9 +1,10 @@
 //! Merge: the outcome of every touched cycle, and the candidates in the order of their bounds.
 
 use super::GROUP_WORDS;
-use super::resolve::{GroupSet, ResolveJob};
+use super::resolve::{Expected, GroupSet};
 use super::solve::BinJob;
 use crate::cycles::CycleId;
+use crate::partition::BinId;
 use regatta_core::outcome::{Fuse, FuseRow, FuseTrip, OutcomeKind, Tally};
 use std::cmp::Ordering;
 
@@ -35,12 +36,13 @@ impl Candidate {
 #[derive(Debug)]
 pub struct MergeJob {
     fuse: Fuse<Box<[FuseRow]>>,
+    words: usize,
     /// In: what was touched.
-    pub(crate) resolved: Box<ResolveJob>,
+    pub(crate) expected: Vec<Expected>,
     /// In: the bins that came back.
     pub(crate) bins: Vec<BinJob>,
-    /// In: how many bins were lost with their unit. Their cycles have failed.
-    pub(crate) failed: usize,
+    /// In: the bins that were lost with their unit. Their cycles have failed.
+    pub(crate) lost: Vec<u8>,
     /// Out: all candidates, the first [`ordered`](Self::ordered) of them in order and before the rest.
     pub(crate) candidates: Vec<Candidate>,
     /// Out: how many are in order.
@@ -53,15 +55,18 @@ impl MergeJob {
         let words = cycles.div_ceil(64).next_multiple_of(GROUP_WORDS);
         Self {
             fuse: Fuse::new(vec![FuseRow::default(); words].into_boxed_slice()),
-            resolved: Box::new(ResolveJob {
-                bins: (0..bins).map(BinJob::new).collect(),
-                ..ResolveJob::default()
-            }),
+            words,
+            expected: Vec::new(),
             bins: Vec::with_capacity(usize::from(bins)),
-            failed: 0,
+            lost: Vec::new(),
             candidates: Vec::new(),
             ordered: 0,
         }
+    }
+
+    /// Bytes on the heap for the registered cycles' outcomes.
+    pub(crate) fn memory(&self) -> usize {
+        self.words * size_of::<FuseRow>()
     }
 
     /// Closes the outcome ledger of the cycle.
@@ -69,8 +74,8 @@ impl MergeJob {
         self.candidates.clear();
         self.ordered = 0;
         self.fuse.open()?;
-        for touched in &self.resolved.groups {
-            self.fuse.expect(first_word(touched), &touched.set)?;
+        for Expected { cycles, .. } in &self.expected {
+            self.fuse.expect(first_word(cycles), &cycles.set)?;
         }
         for bin in &self.bins {
             for (kind, groups) in [
@@ -83,10 +88,12 @@ impl MergeJob {
             }
             self.candidates.extend_from_slice(&bin.candidates);
         }
-        if std::mem::take(&mut self.failed) > 0 {
-            for touched in &self.resolved.groups {
+        for key in self.lost.drain(..) {
+            // Its own cycles and no others: what another bin left out is still an omission.
+            let bin = BinId(key.into());
+            for Expected { cycles, .. } in self.expected.iter().filter(|e| e.bin == bin) {
                 self.fuse
-                    .record_owed(OutcomeKind::Failed, first_word(touched), &touched.set)?;
+                    .record(OutcomeKind::Failed, first_word(cycles), &cycles.set)?;
             }
         }
         let tally = self.fuse.close()?;

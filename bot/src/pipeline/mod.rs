@@ -26,12 +26,11 @@ mod solve;
 mod workload;
 mod world;
 
-pub use best::Winner;
 pub use crawl::{CrawlError, CrawlStep, Crawled, Next, REGISTRATION_WINDOW, crawl};
-pub use feed::{Feed, LiveFeed};
+pub use feed::{Feed, FeedError, LiveFeed};
 pub use merge::Candidate;
 pub use pump::{BlockResult, Pump, PumpConfig, PumpError};
-pub use simulate::Trade;
+pub use simulate::{Trade, Winner};
 pub use workload::{Arbitrage, Output, Pipeline, Unit, fleet_config};
 pub use world::{World, WorldError};
 
@@ -44,3 +43,6 @@ pub const GROUP: u32 = 512;
 
 /// Words of a group's bit set.
 pub(crate) const GROUP_WORDS: usize = GROUP as usize / 64;
+
+#[cfg(test)]
+mod tests;

@@ -6,16 +6,17 @@
 //! - A candidate is simulated only while its bound can still change what is published, so a skipped
 //!   candidate is proved to be no better.
 
-use super::best::{Best, Winner, least_interesting};
+use super::best::{Best, least_interesting};
 use super::merge::MergeJob;
 use super::resolve::{ResolveJob, group_of};
-use super::simulate::{SimJob, Simulated};
+use super::simulate::{SimError, SimJob, Simulated, Winner};
 use super::solve::BinJob;
 use super::workload::{Arbitrage, Output, Pipeline, SIM_WINDOW, Unit};
 use super::world::WorldError;
 use crate::cycles::CycleId;
 use crate::market::{PoolId, ReserveUpdate};
 use crate::partition::PartitionError;
+use crate::solver::NotProved;
 use crate::source::Block;
 use regatta_core::host::{EnqueueError, EpochError};
 use regatta_core::outcome::{FuseTrip, Tally};
@@ -101,7 +102,7 @@ pub enum PumpError {
 }
 
 /// What came of one block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BlockResult {
     /// The outcomes of the touched cycles.
     pub tally: Tally,
@@ -117,7 +118,7 @@ pub struct BlockResult {
     pub winners: Vec<Winner>,
     /// The pools that moved, with their reserves now, by id.
     pub moved: Vec<ReserveUpdate>,
-    /// Timing: from the block's arrival to its result.
+    /// Timing: from the start of the cycle to its result.
     pub cycle: Duration,
     /// Timing: how long each bin's walk took; zero for a bin without touched cycles.
     pub walks: Vec<Duration>,
@@ -134,8 +135,8 @@ pub struct Pump<'f, W: Pipeline = Arbitrage> {
     resolve: Option<Box<ResolveJob>>,
     merge: Option<Box<MergeJob>>,
     changed: Vec<PoolId>,
-    solving: Vec<Receipt<W>>,
-    simulating: VecDeque<Receipt<W>>,
+    solving: Vec<(u8, Receipt<W>)>,
+    simulating: VecDeque<(CycleId, Receipt<W>)>,
 }
 
 impl<'f, W: Pipeline> Pump<'f, W> {
@@ -143,8 +144,8 @@ impl<'f, W: Pipeline> Pump<'f, W> {
     pub fn new(fleet: &'f Fleet<W>, config: PumpConfig) -> Result<Self, PumpError> {
         fleet.workload().arbitrage().place_groups()?;
         let cycles = fleet.workload().arbitrage().world().table().len();
-        let mut merge = Box::new(MergeJob::new(cycles, config.bins));
-        let resolve = std::mem::take(&mut merge.resolved);
+        let resolve = Box::new(ResolveJob::new(config.bins));
+        let merge = Box::new(MergeJob::new(cycles, config.bins));
         Ok(Self {
             fleet,
             config,
@@ -156,6 +157,16 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             solving: Vec::with_capacity(usize::from(config.bins)),
             simulating: VecDeque::with_capacity(SIM_WINDOW as usize),
         })
+    }
+
+    /// Bytes on the heap that follow the number of registered cycles, beside those of the [`World`]: the
+    /// scratch of resolve, and the outcome ledger.
+    ///
+    /// [`World`]: super::World
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let resolve = self.resolve.as_ref().map_or(0, |job| job.touched.memory());
+        resolve + self.merge.as_ref().map_or(0, |job| job.memory())
     }
 
     /// Runs the cycle of the newest of `blocks`, which must not be empty. Earlier ones are applied
@@ -182,10 +193,10 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             walks: vec![Duration::ZERO; usize::from(self.config.bins)],
             ..BlockResult::default()
         };
-        let resolved = self.resolve()?;
-        let merged = self.solve_and_merge(resolved, &mut result)?;
+        let mut resolved = self.resolve()?;
+        let merged = self.solve_and_merge(&mut resolved, &mut result)?;
         let merged = self.simulate(merged, &mut result)?;
-        self.end_epoch(merged)?;
+        self.end_epoch(resolved, merged)?;
         result.moved = self.moved();
         result.cycle = began.elapsed();
         Ok(result)
@@ -218,24 +229,23 @@ impl<'f, W: Pipeline> Pump<'f, W> {
 
     fn solve_and_merge(
         &mut self,
-        mut resolved: Box<ResolveJob>,
+        resolved: &mut ResolveJob,
         result: &mut BlockResult,
     ) -> Result<Box<MergeJob>, PumpError> {
         let role = WorkerRole::Merge;
         let mut merge = self.merge.take().ok_or_else(|| self.protocol(role))?;
-        merge.bins.clear();
+        std::mem::swap(&mut merge.expected, &mut resolved.expected);
         let at_least = least_interesting(self.config.min_profit);
+        let mut solving = std::mem::take(&mut self.solving);
+        // Bins that nothing was touched in too: which those are depends on measured times, and the count
+        // of units must not.
         for mut bin in resolved.bins.drain(..) {
-            if bin.ids.is_empty() {
-                merge.bins.push(bin);
-                continue;
-            }
             bin.at_least = at_least;
             let key = bin.bin;
-            self.solving
-                .push(self.submit(WorkerRole::Solver, key, Unit::Solve(bin))?);
+            let receipt = self.submit(WorkerRole::Solver, key, Unit::Solve(bin))?;
+            solving.push((key, receipt));
         }
-        for receipt in std::mem::take(&mut self.solving) {
+        for (key, receipt) in solving.drain(..) {
             match self.outcome(WorkerRole::Solver, receipt)? {
                 Ended::Done(Output::Solved(bin)) => {
                     if let Some(walk) = result.walks.get_mut(usize::from(bin.bin)) {
@@ -246,12 +256,13 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 Ended::Done(_) => return Err(self.protocol(WorkerRole::Solver)),
                 // The merge gives the bin's cycles their outcome; the bin itself is made anew.
                 Ended::Failed(failure, _) => {
-                    tracing::error!("block {}: a solver bin failed: {failure}", self.number);
-                    merge.failed += 1;
+                    let number = self.number;
+                    tracing::error!("block {number}: solver bin {key} failed: {failure}");
+                    merge.lost.push(key);
                 }
             }
         }
-        merge.resolved = resolved;
+        self.solving = solving;
         match self.finish(role, self.submit(role, 0, Unit::Merge(merge))?)? {
             Output::Merged(merge, Ok(tally)) => {
                 result.tally = tally;
@@ -288,75 +299,77 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 next += 1;
                 if let Some(job) = self.sim_job(candidate.id, false) {
                     let receipt = self.submit(role, 0, Unit::Simulate(job))?;
-                    self.simulating.push_back(receipt);
+                    self.simulating.push_back((candidate.id, receipt));
                 }
                 continue;
             }
             // The oldest first: what is submitted next depends on results in order, not in time.
-            let Some(receipt) = self.simulating.pop_front() else {
+            let Some((id, receipt)) = self.simulating.pop_front() else {
                 break;
             };
             result.simulated += 1;
-            if let Some(winner) = self.simulated(receipt, result)? {
-                best.take(winner);
+            match self.simulated(id, receipt, result)? {
+                Ok(Some(winner)) => best.take(id, winner.trade.optimum.profit, winner),
+                Ok(None) => {}
+                Err(not_proved) => {
+                    tracing::warn!("block {}: cycle {}: {not_proved}", self.number, id.number());
+                    result.unproved += 1;
+                }
             }
         }
-        for winner in best.into_winners() {
+        for winner in best.into_kept() {
             let Some(job) = self.sim_job(winner.id, true) else {
                 continue;
             };
             let receipt = self.submit(role, 0, Unit::Simulate(job))?;
+            let smaller = self.simulated(winner.id, receipt, result)?;
             // The profit is proved already; only its input may get smaller.
-            result.winners.push(match self.outcome(role, receipt)? {
-                Ended::Done(Output::Simulated(Simulated {
-                    id,
-                    result: Ok(Some(trade)),
-                })) => Winner { id, trade },
-                _ => winner,
-            });
+            result
+                .winners
+                .push(smaller.ok().flatten().unwrap_or(winner));
         }
         Ok(merged)
     }
 
     fn sim_job(&self, id: CycleId, least_input: bool) -> Option<SimJob> {
         let hops = self.fleet.workload().arbitrage().world().hops_of(id)?;
-        Some(SimJob {
-            id,
-            hops,
-            least_input,
-        })
+        Some(SimJob { hops, least_input })
     }
 
+    /// What came of a simulation: a trade, none, or no proof. One that failed has none and is counted.
     fn simulated(
         &self,
+        id: CycleId,
         receipt: Receipt<W>,
         result: &mut BlockResult,
-    ) -> Result<Option<Winner>, PumpError> {
+    ) -> Result<Result<Option<Winner>, NotProved>, PumpError> {
         let role = WorkerRole::SimDriver;
+        let (number, cycle) = (self.number, id.number());
         match self.outcome(role, receipt)? {
-            Ended::Done(Output::Simulated(Simulated {
-                id,
-                result: Ok(trade),
-            })) => Ok(trade.map(|trade| Winner { id, trade })),
-            Ended::Done(Output::Simulated(Simulated {
-                id,
-                result: Err(not_proved),
-            })) => {
-                tracing::warn!("block {}: cycle {}: {not_proved}", self.number, id.number());
-                result.unproved += 1;
-                Ok(None)
-            }
-            Ended::Done(_) => Err(self.protocol(role)),
+            Ended::Done(Output::Simulated(Simulated(ended))) => match ended {
+                Ok(trade) => return Ok(Ok(trade.map(|trade| Winner { id, trade }))),
+                Err(SimError::NotProved(not_proved)) => return Ok(Err(not_proved)),
+                Err(error @ SimError::Disagrees(_)) => {
+                    tracing::error!("block {number}: cycle {cycle}: {error}");
+                }
+            },
+            Ended::Done(_) => return Err(self.protocol(role)),
             Ended::Failed(failure, _) => {
-                tracing::error!("block {}: a simulation failed: {failure}", self.number);
-                result.sim_failed += 1;
-                Ok(None)
+                tracing::error!(
+                    "block {number}: the simulation of cycle {cycle} failed: {failure}"
+                );
             }
         }
+        result.sim_failed += 1;
+        Ok(Ok(None))
     }
 
     /// Tells the fleet that the epoch is over, feeds measured costs back, and takes the buffers home.
-    fn end_epoch(&mut self, mut merged: Box<MergeJob>) -> Result<(), PumpError> {
+    fn end_epoch(
+        &mut self,
+        mut resolved: Box<ResolveJob>,
+        mut merged: Box<MergeJob>,
+    ) -> Result<(), PumpError> {
         self.epoch += 1;
         let number = self.number;
         self.fleet
@@ -378,7 +391,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 );
             }
         }
-        let mut resolved = std::mem::take(&mut merged.resolved);
+        std::mem::swap(&mut merged.expected, &mut resolved.expected);
         resolved.bins.append(&mut merged.bins);
         resolved.bins.sort_unstable_by_key(|bin| bin.bin);
         for key in 0..self.config.bins {

@@ -5,17 +5,17 @@ use super::world::World;
 use super::{GROUP, GROUP_WORDS};
 use crate::cycles::{CycleId, Touched};
 use crate::market::PoolId;
-use crate::partition::{GroupId, Partition};
+use crate::partition::{BinId, GroupId, Partition};
 
 /// What a resolve unit works on, and what it yields.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ResolveJob {
     /// In: the pools that moved.
     pub(crate) pools: Vec<PoolId>,
     /// Out: the cycles over them.
     pub(crate) touched: Touched,
-    /// Out: their bit sets, per group that has any.
-    pub(crate) groups: Vec<GroupSet>,
+    /// Out: what the merge is to expect, per group that has any.
+    pub(crate) expected: Vec<Expected>,
     /// Out: the cycles of each bin.
     pub(crate) bins: Vec<BinJob>,
 }
@@ -25,6 +25,13 @@ pub struct ResolveJob {
 pub(crate) struct GroupSet {
     pub(crate) group: GroupId,
     pub(crate) set: [u64; GROUP_WORDS],
+}
+
+/// The touched cycles of a group, and the bin that has to give their outcomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Expected {
+    pub(crate) bin: BinId,
+    pub(crate) cycles: GroupSet,
 }
 
 /// The group of a cycle.
@@ -39,8 +46,18 @@ pub(crate) const fn place_in_group(id: CycleId) -> (usize, u64) {
 }
 
 impl ResolveJob {
+    /// A job for bins `0..bins`.
+    pub(crate) fn new(bins: u8) -> Self {
+        Self {
+            pools: Vec::new(),
+            touched: Touched::new(),
+            expected: Vec::new(),
+            bins: (0..bins).map(BinJob::new).collect(),
+        }
+    }
+
     pub(crate) fn run(&mut self, world: &World, partition: &Partition) {
-        self.groups.clear();
+        self.expected.clear();
         for bin in &mut self.bins {
             bin.clear();
         }
@@ -55,9 +72,11 @@ impl ResolveJob {
                 let (place, bit) = place_in_group(*id);
                 set[place] |= bit;
             }
-            self.groups.push(GroupSet { group, set });
-            let bin = partition.bin_of(group).map_or(0, |bin| usize::from(bin.0));
-            if let Some(bin) = self.bins.get_mut(bin) {
+            let bin = partition.bin_of(group).unwrap_or(BinId(0));
+            let cycles = GroupSet { group, set };
+            self.expected.push(Expected { bin, cycles });
+            // Without such a bin the cycles get no outcome, and the fuse says so.
+            if let Some(bin) = self.bins.get_mut(usize::from(bin.0)) {
                 bin.ids.extend_from_slice(run);
             }
         }

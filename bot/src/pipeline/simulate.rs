@@ -3,25 +3,39 @@
 use super::world::CycleHops;
 use crate::cycles::CycleId;
 use crate::solver::{Cycle, HOPS_MAX, NotProved, Optimum, optimum, optimum_least_input};
+use thiserror::Error;
 
 /// What a simulation unit works on.
 #[derive(Clone, Copy, Debug)]
 pub struct SimJob {
-    /// The cycle.
-    pub(crate) id: CycleId,
-    /// Its hops at this block.
+    /// The hops of the cycle at this block.
     pub(crate) hops: CycleHops,
     /// Whether to find the smallest input of all that have the largest profit: for what is published.
     pub(crate) least_input: bool,
 }
 
-/// What it yields.
+/// What it yields: the proved optimum, or none if no input has a profit.
 #[derive(Clone, Copy, Debug)]
-pub struct Simulated {
+pub struct Simulated(pub(crate) Result<Option<Trade>, SimError>);
+
+/// Why a simulation has no result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub(crate) enum SimError {
+    /// The optimum cannot be proved.
+    #[error(transparent)]
+    NotProved(#[from] NotProved),
+    /// Swap by swap the optimum does not come out as the solver says: the solver is at fault.
+    #[error("{} in gives {} out by the solver, and not by one swap after the other", .0.input, .0.output)]
+    Disagrees(Optimum),
+}
+
+/// A trade that is published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Winner {
     /// The cycle.
-    pub(crate) id: CycleId,
-    /// The proved optimum, or none if no input has a profit, or what is known if it cannot be proved.
-    pub(crate) result: Result<Option<Trade>, NotProved>,
+    pub id: CycleId,
+    /// The trade.
+    pub trade: Trade,
 }
 
 /// A trade: what goes in and what each hop gives, in the smallest units of the tokens.
@@ -42,14 +56,18 @@ impl Trade {
     }
 
     /// Walks the optimum through the hops, one exact swap after the other.
-    fn of(cycle: &Cycle<'_>, optimum: Optimum) -> Option<Self> {
+    fn of(cycle: &Cycle<'_>, optimum: Optimum) -> Result<Self, SimError> {
+        let disagrees = SimError::Disagrees(optimum);
         let mut amounts = [0; HOPS_MAX + 1];
         amounts[0] = optimum.input;
         for (place, hop) in cycle.hops().iter().enumerate() {
-            amounts[place + 1] = hop.forward(amounts[place])?;
+            amounts[place + 1] = hop.forward(amounts[place]).ok_or(disagrees)?;
         }
         let len = cycle.hops().len() + 1;
-        (amounts[len - 1] == optimum.output).then_some(Self {
+        if amounts[len - 1] != optimum.output {
+            return Err(disagrees);
+        }
+        Ok(Self {
             optimum,
             amounts,
             len,
@@ -65,11 +83,8 @@ impl SimJob {
             } else {
                 optimum(&cycle)
             }?;
-            Ok(best.and_then(|best| Trade::of(&cycle, best)))
+            best.map(|best| Trade::of(&cycle, best)).transpose()
         });
-        Simulated {
-            id: self.id,
-            result,
-        }
+        Simulated(result)
     }
 }

@@ -49,7 +49,10 @@ impl BinJob {
     }
 
     pub(crate) fn run(&mut self, world: &World) {
-        let span = tracing::info_span!(
+        if self.ids.is_empty() {
+            return;
+        }
+        let span = tracing::debug_span!(
             "arb.solve.bin",
             bin = self.bin,
             paths = self.ids.len(),

@@ -78,6 +78,15 @@ impl World {
         &self.index
     }
 
+    /// Bytes on the heap for the registered cycles and their edges.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.table.memory()
+            + self.index.memory()
+            + self.rates.capacity() * size_of::<f64>()
+            + self.hops.capacity() * size_of::<Option<Hop>>()
+    }
+
     /// Applies a block's updates in their order and adds the pools to `changed`, each as often as it
     /// was moved. An error leaves the updates before it applied.
     pub fn apply(
@@ -93,30 +102,31 @@ impl World {
         Ok(())
     }
 
-    /// Whether `cycle` is one: edges of the graph that lead from the base over distinct pools back to
-    /// it.
+    /// Whether `cycle` is one: edges of the graph that lead from the base over distinct pools and
+    /// distinct tokens back to it.
     #[must_use]
     pub fn verify(&self, cycle: &Cycle) -> bool {
         let edges = self.graph.edges();
-        let mut at = self.graph.base();
+        let base = self.graph.base();
+        let mut at = base;
         for (place, id) in cycle.edges().iter().enumerate() {
             let Some(edge) = edges.get(id.index()) else {
                 return false;
             };
+            // A way that comes through the base is told by that, too: its last edge leads there again.
             let again = cycle.edges()[..place].iter().any(|earlier| {
-                edges
-                    .get(earlier.index())
-                    .is_none_or(|e| e.pool == edge.pool)
+                let earlier = edges.get(earlier.index());
+                earlier.is_none_or(|e| e.pool == edge.pool || e.token_out == edge.token_out)
             });
             if edge.token_in != at || again {
                 return false;
             }
             at = edge.token_out;
         }
-        at == self.graph.base()
+        at == base
     }
 
-    /// The product of the marginal rates of a cycle, for the screen.
+    /// The marginal rates of a cycle's hops, for the screen, and how many they are.
     #[must_use]
     pub(crate) fn rates_of(&self, cycle: Cycle) -> ([f64; HOPS_MAX], usize) {
         let mut rates = [0.0; HOPS_MAX];

@@ -1,9 +1,11 @@
 //! What a run says: one record after the other, as text or as JSON lines.
 //!
 //! # Invariants
-//! - A record is written whole or not at all, and flushed, so that a reader of a pipe is never behind.
+//! - A record is handed on in one write and flushed, so that a reader of a pipe is never behind, and
+//!   no record is begun that cannot be put together.
 //! - In JSON, whatever may depend on timing stands under the key `timing` of its record. Two runs of
-//!   one seed give the same bytes once that key is gone.
+//!   one seed give the same bytes once that key is gone, as long as every block runs: which blocks a
+//!   live run misses depends on timing, and with that which records there are.
 //! - Amounts are decimal strings: they exceed what a JSON number can carry.
 
 mod record;
@@ -14,6 +16,8 @@ pub use record::{
     HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, Record,
     ScenarioRecord, ScenarioTiming, SummaryRecord, SummaryTiming, WinnerRecord,
 };
+
+pub(crate) use text::{cores, write_shares};
 
 use std::io::{self, Write};
 
@@ -31,23 +35,34 @@ pub enum Format {
 pub struct Reporter<W> {
     out: W,
     format: Format,
+    /// The record that is being put together.
+    record: Vec<u8>,
 }
 
 impl<W: Write> Reporter<W> {
     /// A reporter in `format`.
     pub const fn new(out: W, format: Format) -> Self {
-        Self { out, format }
+        Self {
+            out,
+            format,
+            record: Vec::new(),
+        }
     }
 
     /// Writes a record.
     pub fn emit(&mut self, record: &Record) -> io::Result<()> {
+        self.record.clear();
         match self.format {
-            Format::Text => text::write(&mut self.out, record)?,
+            Format::Text => text::write(&mut self.record, record)?,
             Format::Json => {
-                serde_json::to_writer(&mut self.out, record)?;
-                self.out.write_all(b"\n")?;
+                serde_json::to_writer(&mut self.record, record)?;
+                self.record.push(b'\n');
             }
         }
+        self.out.write_all(&self.record)?;
         self.out.flush()
     }
 }
+
+#[cfg(test)]
+mod tests;

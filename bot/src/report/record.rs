@@ -10,7 +10,7 @@ use serde::Serialize;
 pub enum Record {
     /// First: how the fleet is set up, and where each number came from.
     Plan(PlanRecord),
-    /// Second: what was registered.
+    /// Second, unless a scenario runs: what was registered.
     Crawl(CrawlRecord),
     /// One per block that ran.
     Block(BlockRecord),
@@ -37,6 +37,10 @@ pub struct PlanRecord {
     pub confidence: &'static str,
     /// Why.
     pub reason: String,
+    /// The control group whose limit was detected, if it is one.
+    pub limiting_level: Option<String>,
+    /// The file that it was read from.
+    pub limiting_file: Option<String>,
     /// What the operator wanted.
     pub profile: &'static str,
     /// What runs.
@@ -224,7 +228,7 @@ pub struct HopRecord {
 /// How long a block took, and what else depends on timing.
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockTiming {
-    /// From the block's arrival to its result, in microseconds.
+    /// From the start of the block's cycle to its result, in microseconds.
     pub cycle_us: u64,
     /// The posture at the end of the cycle.
     pub posture: &'static str,

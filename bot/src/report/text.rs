@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
 }
 
 /// Milli-cores as cores.
-fn cores(milli: u32) -> String {
+pub(crate) fn cores(milli: u32) -> String {
     format!("{}.{:03}", milli / 1000, milli % 1000)
 }
 
@@ -38,6 +38,9 @@ fn write_plan(out: &mut impl Write, plan: &PlanRecord) -> io::Result<()> {
         plan.confidence,
         plan.reason
     )?;
+    if let (Some(level), Some(file)) = (&plan.limiting_level, &plan.limiting_file) {
+        writeln!(out, "       limited at {level}, read from {file}")?;
+    }
     writeln!(
         out,
         "       profile {}, binding {}{}, {} permit{}, {} bins",
@@ -55,6 +58,15 @@ fn write_plan(out: &mut impl Write, plan: &PlanRecord) -> io::Result<()> {
     if let Some(because) = &plan.tier_refused_because {
         writeln!(out, "       {because}")?;
     }
+    write_shares(out, plan)?;
+    for key in &plan.idle_overrides {
+        writeln!(out, "       {key} is set and has no say on this tier")?;
+    }
+    Ok(())
+}
+
+/// A line for each share of a plan, under a heading.
+pub(crate) fn write_shares(out: &mut impl Write, plan: &PlanRecord) -> io::Result<()> {
     writeln!(
         out,
         "       {:<20} {:>5} {:>7}  {:<14} rule",
@@ -73,9 +85,6 @@ fn write_plan(out: &mut impl Write, plan: &PlanRecord) -> io::Result<()> {
             Some(within) => writeln!(out, ", on the share of {within}")?,
             None => writeln!(out)?,
         }
-    }
-    for key in &plan.idle_overrides {
-        writeln!(out, "       {key} is set and has no say on this tier")?;
     }
     Ok(())
 }

@@ -149,7 +149,10 @@ fn hold<R: Rows>(host: &Host<R>, role: RoleId, guard: &Guard) -> Option<HoldReas
             deferrable && guard.permits.below_floor,
             HoldReason::BelowFloor,
         ),
-        (guard.ledger.holds.contains(role), HoldReason::Ledger),
+        (
+            spec.cordon != CordonClass::Never && guard.ledger.holds.contains(role),
+            HoldReason::Ledger,
+        ),
         (in_flight(role) >= slots, HoldReason::Slots),
         (
             floored && in_flight(role) >= floor.max(1),

@@ -108,6 +108,7 @@ fn a_unit_leased_when_its_lane_faults_still_runs_if_the_guard_lets_it() {
     // The host knows of the death before the posture owner does.
     let seat = SeatId::new(0);
     rig.handle(crate::host::Input::SeatDied { seat }).unwrap();
+    assert_eq!(faulted(&rig), DEFERRABLE.map(W::id));
     rig.start(lease).unwrap();
     rig.finish(lease.seat);
     assert_eq!(rig.outcomes(), [Outcome::Done]);

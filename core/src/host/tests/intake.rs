@@ -93,6 +93,22 @@ fn a_backlog_keeps_the_order_in_which_its_units_came() {
 }
 
 #[test]
+fn a_host_is_idle_once_nothing_waits_runs_or_is_unread() {
+    let mut rig = FleetRig::new(&Layout::pinned());
+    assert!(rig.host.is_idle());
+    rig.enqueue(W::Submitter);
+    assert!(!rig.host.is_idle(), "waiting");
+    let lease = rig.grant().unwrap();
+    assert!(!rig.host.is_idle(), "leased");
+    rig.start(lease).unwrap();
+    assert!(!rig.host.is_idle(), "running");
+    rig.finish(lease.seat);
+    assert!(!rig.host.is_idle(), "unread");
+    rig.host.poll_resolved().unwrap();
+    assert!(rig.host.is_idle());
+}
+
+#[test]
 fn an_unknown_role_or_key_is_refused_by_name() {
     let mut rig = FleetRig::new(&Layout::pinned());
     for row in [8, 16, 255] {

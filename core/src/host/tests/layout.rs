@@ -172,6 +172,21 @@ pub(super) const PLAIN: RoleTable = RoleTable {
     order: &[GrantStep::Pooled(R0)],
 };
 
+/// A role that is always first, one behind it, and one that a cordon holds.
+pub(super) const RANKED: RoleTable = RoleTable {
+    roles: &[
+        role("first", CordonClass::Never, SeatKind::Pooled, true),
+        role("second", CordonClass::Never, SeatKind::Pooled, true),
+        role("held", CordonClass::Deferrable, SeatKind::Pooled, true),
+    ],
+    consumers: &[],
+    order: &[
+        GrantStep::Pooled(R0),
+        GrantStep::Pooled(R1),
+        GrantStep::Pooled(R2),
+    ],
+};
+
 /// See [`Layout::odd`].
 pub(super) const ODD: RoleTable = RoleTable {
     roles: &[

@@ -276,7 +276,7 @@ impl Model {
             Some(HoldReason::Cordoned)
         } else if class == CordonClass::Deferrable && guard.permits.below_floor {
             Some(HoldReason::BelowFloor)
-        } else if guard.ledger.holds.contains(role) {
+        } else if class != CordonClass::Never && guard.ledger.holds.contains(role) {
             Some(HoldReason::Ledger)
         } else {
             None

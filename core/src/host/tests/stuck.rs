@@ -1,10 +1,10 @@
 //! The self-check: it fires for a driver that does not grant, and for no other.
 
-use super::layout::{DELTA, K, Layout, POOL};
-use super::rig::FleetRig;
+use super::layout::{DELTA, K, Layout, POOL, R0, R1, R2, RANKED, lane, seat};
+use super::rig::{FleetRig, Rig};
 use crate::guard::Guard;
 use crate::host::{Alarm, Host, HostConfig, Input};
-use crate::role::WorkerRole as W;
+use crate::role::{SeatKind, WorkerRole as W};
 use crate::seat::SeatId;
 use crate::time::{Duration, Instant};
 use crate::unit::UnitRow;
@@ -179,6 +179,35 @@ fn a_lane_that_others_outrun_at_each_tick_is_not_stuck() {
         rig.collect();
     }
     assert_eq!(rig.alarms(), []);
+}
+
+/// A binding may hand in several inputs before it polls grants: at each tick the seat has just become
+/// idle and the next unit of the first role is there already.
+#[test]
+fn a_lane_whose_seat_is_taken_after_each_tick_is_not_stuck() {
+    let layout = Layout {
+        table: &RANKED,
+        lanes: vec![lane(4, 4, 1, None); 3],
+        seats: vec![
+            seat(SeatKind::Pooled, 0, &[R0, R1]),
+            seat(SeatKind::Pooled, 0, &[R2]),
+        ],
+    };
+    let mut rig = Rig::<12>::new(&layout);
+    rig.cordon(true);
+    rig.enqueue(R2);
+    rig.enqueue(R0);
+    rig.pump();
+    rig.enqueue(R1);
+    for _ in 0..3 * K {
+        rig.enqueue(R0);
+        rig.now = rig.host.next_deadline(&rig.guard).unwrap();
+        rig.finish(SeatId::new(0));
+        rig.handle(Input::BackstopTick).unwrap();
+        assert_eq!(rig.pumped_roles(), [R0]);
+        assert_eq!(rig.alarms(), []);
+        rig.collect();
+    }
 }
 
 #[test]

@@ -1,0 +1,21 @@
+//! What the Linux kernel says about the CPU that a process may use.
+//!
+//! [`cgroup`] understands the kernel's texts, [`files`] reads them, [`detect`](detect::detect) puts
+//! them together. [`ThrottleReader`] reads the counters of throttling again and again and notices when
+//! what bounds the process changes; a [`Sampler`] feeds them to a fleet's posture.
+//!
+//! All but the affinity mask of the running process is plain text in files, so the crate builds
+//! everywhere and reads a copy of a Linux machine anywhere.
+
+pub mod affinity;
+pub mod cgroup;
+pub mod detect;
+pub mod files;
+mod machine;
+mod sampler;
+mod throttle;
+
+pub use detect::{Detection, detect};
+pub use machine::{Machine, MachineError};
+pub use sampler::Sampler;
+pub use throttle::{Cause, Change, Counted, Reading, ThrottleReader};

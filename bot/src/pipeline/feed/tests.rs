@@ -1,0 +1,147 @@
+use super::*;
+use crate::market::{ApplyError, PoolId};
+use crate::source::{Block, BlockHash};
+
+/// What a scripted source does next.
+enum Step {
+    Event,
+    Error,
+    Panic,
+}
+
+struct Script(std::vec::IntoIter<Step>, u64);
+
+impl BlockSource for Script {
+    fn next_event(&mut self) -> Result<Option<Event>, SourceError> {
+        match self.0.next() {
+            None => Ok(None),
+            Some(Step::Error) => Err(error()),
+            Some(Step::Panic) => panic!("as the script says"),
+            Some(Step::Event) => {
+                self.1 += 1;
+                Ok(Some(block(self.1)))
+            }
+        }
+    }
+}
+
+fn block(number: u64) -> Event {
+    Event::Block(Block {
+        number,
+        hash: BlockHash::new([1; 32]),
+        parent: BlockHash::new([0; 32]),
+        updates: Vec::new(),
+    })
+}
+
+fn error() -> SourceError {
+    SourceError::Update {
+        number: 4,
+        problem: ApplyError::UnknownPool {
+            pool: PoolId::new(9),
+            pools: 1,
+        },
+    }
+}
+
+fn live(steps: Vec<Step>) -> (Feed, Census) {
+    let census = Census::new();
+    let source = Box::new(Script(steps.into_iter(), 0));
+    let live = LiveFeed::start(source, Duration::ZERO, &census).unwrap();
+    (Feed::Live(live), census)
+}
+
+/// All events, and how the stream ended.
+fn all(feed: &mut Feed) -> (Vec<Event>, Result<(), FeedError>) {
+    let mut events = Vec::new();
+    loop {
+        let before = events.len();
+        match feed.next_batch(&mut events) {
+            Ok(()) if events.len() > before => {}
+            end => return (events, end),
+        }
+    }
+}
+
+#[test]
+fn a_live_feed_delivers_every_event_in_order_and_then_ends() {
+    let (mut feed, census) = live((0..3000).map(|_| Step::Event).collect());
+    let (events, end) = all(&mut feed);
+    assert!(events.into_iter().eq((1..=3000).map(block)));
+    assert!(end.is_ok());
+    let again = all(&mut feed);
+    assert!(again.0.is_empty() && again.1.is_ok(), "an end is an end");
+    assert!(census.rows().iter().all(|row| !row.running));
+}
+
+#[test]
+fn what_came_before_an_error_is_delivered_before_the_error() {
+    let (mut feed, _census) = live(vec![Step::Event, Step::Event, Step::Error, Step::Event]);
+    let (events, end) = all(&mut feed);
+    assert_eq!(events, [block(1), block(2)]);
+    assert!(matches!(end, Err(FeedError::Source(found)) if found == error()));
+}
+
+#[test]
+fn a_source_that_panics_is_no_end_of_the_stream() {
+    let (mut feed, _census) = live(vec![Step::Event, Step::Panic]);
+    let (events, end) = all(&mut feed);
+    assert_eq!(events, [block(1)]);
+    assert!(matches!(end, Err(FeedError::Lost)));
+}
+
+/// Never ends, and tells each time it is asked.
+struct Endless(Sender<()>);
+
+impl BlockSource for Endless {
+    fn next_event(&mut self) -> Result<Option<Event>, SourceError> {
+        self.0.send(()).unwrap();
+        Ok(Some(block(1)))
+    }
+}
+
+#[test]
+fn a_feed_that_nobody_takes_from_makes_its_source_wait_and_can_be_dropped() {
+    let census = Census::new();
+    let (asked, asks) = mpsc::channel();
+    let live = LiveFeed::start(Box::new(Endless(asked)), Duration::ZERO, &census).unwrap();
+    // Those that wait, and the one that has no room.
+    for _ in 0..=PENDING {
+        asks.recv().unwrap();
+    }
+    drop(live);
+    assert_eq!(
+        asks.iter().count(),
+        0,
+        "asked for more than there is room for"
+    );
+    assert!(census.rows().iter().all(|row| !row.running));
+}
+
+#[test]
+fn a_batch_is_bounded_however_fast_its_source_is() {
+    let census = Census::new();
+    let (asked, _asks) = mpsc::channel();
+    let live = LiveFeed::start(Box::new(Endless(asked)), Duration::ZERO, &census).unwrap();
+    let (mut feed, mut events) = (Feed::Live(live), Vec::new());
+    feed.next_batch(&mut events).unwrap();
+    assert!(
+        (1..=PENDING + 1).contains(&events.len()),
+        "{}",
+        events.len()
+    );
+}
+
+#[test]
+fn a_stopped_feed_does_not_wait_for_the_next_time() {
+    let census = Census::new();
+    let steps = vec![Step::Event, Step::Event];
+    let source = Box::new(Script(steps.into_iter(), 0));
+    let live = LiveFeed::start(source, Duration::from_hours(1), &census).unwrap();
+    let mut events = Vec::new();
+    let mut feed = Feed::Live(live);
+    feed.next_batch(&mut events).unwrap();
+    assert_eq!(events, [block(1)]);
+    drop(feed);
+    assert!(census.rows().iter().all(|row| !row.running));
+}

@@ -79,8 +79,7 @@ fn run(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     }
     writeln!(
         out,
-        "linked: {} bytes, {} symbols, static, nothing undefined, no allocator",
-        bytes.len(),
+        "linked: {} symbols, static, nothing undefined, no allocator",
         elf.symbols.len()
     )?;
 

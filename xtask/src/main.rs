@@ -10,6 +10,7 @@ mod build;
 mod cargo;
 mod ci;
 mod core_alone;
+mod docs;
 mod elf;
 mod licences;
 mod loom;
@@ -31,6 +32,7 @@ static VERBS: &[Verb] = &[
     tidy::VERB,
     licences::VERB,
     core_alone::VERB,
+    docs::VERB,
     no_std::VERB,
     loom::VERB,
     msrv::VERB,

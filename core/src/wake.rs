@@ -70,7 +70,8 @@ impl WakeWord {
         deadline: Option<Instant>,
         has_work: impl FnOnce() -> bool,
     ) -> Waited {
-        self.0.store(PARKED, Ordering::Relaxed);
+        // Release: what this thread wrote before is visible to whoever wakes it.
+        self.0.store(PARKED, Ordering::Release);
         // Pairs with the fence in `notify`: of the two looks, at least one sees the other's write.
         fence(Ordering::SeqCst);
         let found = has_work();

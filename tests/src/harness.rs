@@ -30,6 +30,9 @@ pub enum HarnessError {
     /// The command line is wrong.
     #[error(transparent)]
     Usage(#[from] clap::Error),
+    /// The command line is not that of a run.
+    #[error("the command line asks for something else than a run")]
+    NotARun,
     /// A line of the output is no JSON.
     #[error("line {line} of the output is no JSON: {error}")]
     NotJson {
@@ -88,7 +91,10 @@ impl Ran {
 /// Runs `regatta run --json` with these arguments.
 pub fn regatta<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Ran, HarnessError> {
     let line = ["regatta", "run", "--json"].into_iter().chain(args);
-    let Command::Run(args) = Cli::try_parse_from(line)?.command;
+    let command = Cli::try_parse_from(line)?.command;
+    let Command::Run(args) = command else {
+        return Err(HarnessError::NotARun);
+    };
     let mut out = Vec::new();
     let ended = run::run(&args, &mut out);
     let lines: Vec<String> = String::from_utf8_lossy(&out)

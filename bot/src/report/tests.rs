@@ -1,3 +1,5 @@
+//! Records are written whole and flushed.
+
 use super::*;
 
 /// Keeps the writes apart.

@@ -3,7 +3,7 @@
 //! Each unit the seat still owed ends typed, the latch is set for good, and lanes that can never run
 //! again stop taking units. The process lives; only a stranded result pipe is an alarm.
 
-use super::{Alarm, Host, SeatDiedError};
+use super::{Alarm, ClosePhase, Host, SeatDiedError};
 use crate::guard::Guard;
 use crate::lane::{NO_HOME, ProgressEvent};
 use crate::role::{CordonClass, RoleId, SeatKind};
@@ -94,12 +94,10 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: us
         } else {
             self.end_waiting(role, Outcome::LaneDeath);
         }
-        if self
-            .table
-            .0
-            .get(role)
-            .is_some_and(|spec| spec.seat == SeatKind::FixedPin)
-        {
+        // A pipe that nobody writes to, or that closed in order, strands nothing.
+        let spec = self.table.0.get(role);
+        let pipe = spec.is_some_and(|spec| spec.seat == SeatKind::FixedPin);
+        if pipe && self.lanes[role.index()].rows > 0 && self.closing != Some(ClosePhase::Fence) {
             self.stranded = self.stranded.with(role);
         }
     }

@@ -1,3 +1,5 @@
+//! The two feeds: one after the other, and as they come.
+
 use super::*;
 use crate::market::{ApplyError, PoolId};
 use crate::source::{Block, BlockHash};

@@ -1,3 +1,5 @@
+//! The choice of the best trades against a naive sort.
+
 use super::super::best::{Best, least_interesting};
 use super::super::merge::Candidate;
 use crate::cycles::CycleId;

@@ -1,3 +1,5 @@
+//! The merge closes the outcome ledger, or trips.
+
 use super::super::GROUP;
 use super::super::merge::MergeJob;
 use super::super::resolve::{Expected, GroupSet, ResolveJob, place_in_group};

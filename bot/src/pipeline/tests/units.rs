@@ -1,3 +1,5 @@
+//! What a resolve and a solver unit yield.
+
 use super::super::resolve::{GroupSet, ResolveJob, group_of, place_in_group};
 use super::super::solve::BinJob;
 use super::super::{GROUP, GROUP_WORDS};

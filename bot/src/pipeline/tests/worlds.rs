@@ -1,3 +1,5 @@
+//! The world: updates, verification, and pools that cannot be traded through.
+
 use super::*;
 use crate::cycles::Cycle;
 use crate::market::{ApplyError, MAX_RESERVE};

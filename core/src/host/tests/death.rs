@@ -321,3 +321,17 @@ fn a_death_after_the_fence_faults_nobody_twice() {
     rig.kill(POOL + 1);
     assert_eq!(rig.outcomes(), []);
 }
+
+#[test]
+fn a_pipe_without_rows_or_behind_the_fence_is_not_stranded() {
+    let mut layout = Layout::pinned();
+    layout.lanes[W::Merge.id().index()].rows = 0;
+    let mut without = FleetRig::new(&layout);
+    without.kill(MERGE_SEAT);
+    assert_eq!(without.alarms(), []);
+
+    let mut closed = pinned();
+    closed.close(ClosePhase::Fence);
+    closed.kill(MERGE_SEAT);
+    assert_eq!(closed.alarms(), []);
+}

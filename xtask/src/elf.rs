@@ -5,7 +5,7 @@
 
 /// What was read from a file.
 pub(crate) struct Elf {
-    /// Whether it has a dynamic section or names an interpreter: then it is not linked statically.
+    /// Whether it has a dynamic segment or names an interpreter: then it is not linked statically.
     pub(crate) dynamic: bool,
     /// The names in its symbol table.
     pub(crate) symbols: Vec<Symbol>,
@@ -21,7 +21,6 @@ pub(crate) struct Symbol {
 }
 
 const SHT_SYMTAB: u32 = 2;
-const SHT_DYNAMIC: u32 = 6;
 const PT_DYNAMIC: u32 = 2;
 const PT_INTERP: u32 = 3;
 
@@ -44,7 +43,6 @@ impl Elf {
         }
         let mut symbols = None;
         for section in &sections {
-            dynamic |= section.u32(4)? == SHT_DYNAMIC;
             if section.u32(4)? == SHT_SYMTAB {
                 let names = sections.get(section.u32(0x28)? as usize)?;
                 symbols = Some(symbol_table(

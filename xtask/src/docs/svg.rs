@@ -177,6 +177,8 @@ mod tests {
         assert_eq!((back.from, back.to), ((340.0, 91.0), (160.0, 91.0)));
         let down = Line::between((0.0, 0.0), (0.0, 100.0), 0.0);
         assert_eq!((down.from, down.to), ((0.0, 20.0), (0.0, 80.0)));
+        let slant = Line::between((0.0, 0.0), (300.0, 400.0), APART);
+        assert_eq!(slant.side, (-0.8, 0.6), "aside is at a right angle");
     }
 
     #[test]

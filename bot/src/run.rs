@@ -292,6 +292,7 @@ fn follow(
         let Some((newest, earlier)) = blocks.split_last() else {
             break;
         };
+        let result = pump.run(&blocks)?;
         for block in earlier {
             totals.miss();
             reporter.emit(&Record::Missed(MissedRecord {
@@ -301,7 +302,6 @@ fn follow(
                 covered_by: newest.number,
             }))?;
         }
-        let result = pump.run(&blocks)?;
         totals.add(newest.number, &result);
         let record = crate::publish::block_record(newest, &result, graph, fleet);
         reporter.emit(&Record::Block(record))?;

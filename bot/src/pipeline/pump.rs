@@ -269,10 +269,13 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 result.profitable = merge.candidates.len();
                 Ok(merge)
             }
-            Output::Merged(_, Err(trip)) => Err(PumpError::Fuse {
-                number: self.number,
-                trip,
-            }),
+            Output::Merged(_, Err(trip)) => {
+                tracing::error!("at the trip of the outcome fuse:\n{}", self.fleet.status());
+                Err(PumpError::Fuse {
+                    number: self.number,
+                    trip,
+                })
+            }
             _ => Err(self.protocol(role)),
         }
     }

@@ -214,7 +214,7 @@ mod tests {
             Reason::LimitRead,
         );
         let plan = derive_for(&args(&[]), quota, &Overrides::none(), BINDINGS).unwrap();
-        let record = record(&plan, &machine::Findings::of(quota));
+        let record = record(&plan, &Findings::of(quota));
         assert_eq!(
             (record.binding, record.tier_refused),
             ("serial", Some("PinnedUnavailable"))

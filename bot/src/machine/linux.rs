@@ -63,7 +63,7 @@ fn level(level: &regatta_linux::detect::Level) -> Level {
     let (limit, says) = match level.says {
         LevelSays::Limit(milli) => (Some(milli), "a limit"),
         LevelSays::Unlimited => (None, "no limit"),
-        LevelSays::NotEnabled => (None, "the controller is not enabled here"),
+        LevelSays::NotEnabled => (None, "no limit file"),
         LevelSays::NoBandwidthControl => (None, "no bandwidth control in this kernel"),
         LevelSays::Malformed => (None, "something that is no limit"),
         LevelSays::Unreadable => (None, "could not be read"),

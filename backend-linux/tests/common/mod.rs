@@ -4,6 +4,12 @@
 //! `== PATH | escaped` one whose only line is written with escapes and ends where it ends; `== PATH/` is
 //! a folder, which in place of a file is something that cannot be read. Paths take the same escapes.
 //! `== expect` begins what must be found: a path into the doctor's JSON, and a value.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a fixture that cannot be used fails the test that uses it"
+)]
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,5 +1,6 @@
 //! How blocks reach the pump: one after the other, or as they come.
 
+use super::watch::Watch;
 use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::Census;
@@ -27,12 +28,21 @@ impl std::fmt::Debug for Feed {
 
 impl Feed {
     /// Waits for the next event and adds to `events` all that have come. Adds nothing at the end of
-    /// the stream.
-    pub fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), SourceError> {
+    /// the stream. `watch` is tended meanwhile, and told that the fleet does not work while there is
+    /// nothing to wait for but the source.
+    pub fn next_batch(
+        &mut self,
+        events: &mut Vec<Event>,
+        watch: &dyn Watch,
+    ) -> Result<(), SourceError> {
         match self {
-            Self::Replay(source) => events.extend(source.next_event()?),
-            Self::Live(live) => live.next_batch(events)?,
+            Self::Replay(source) => {
+                watch.tend();
+                events.extend(source.next_event()?);
+            }
+            Self::Live(live) => live.next_batch(events, watch)?,
         }
+        watch.work(!events.is_empty());
         Ok(())
     }
 }
@@ -71,15 +81,38 @@ impl LiveFeed {
         })
     }
 
-    fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), SourceError> {
-        let Ok(first) = self.events.recv() else {
-            return Ok(());
-        };
-        events.push(first?);
+    fn next_batch(
+        &mut self,
+        events: &mut Vec<Event>,
+        watch: &dyn Watch,
+    ) -> Result<(), SourceError> {
+        if !self.take(events)? {
+            watch.work(false);
+            let first = loop {
+                match watch.tend() {
+                    None => break self.events.recv().ok(),
+                    Some(due) => match self.events.recv_timeout(due) {
+                        Ok(event) => break Some(event),
+                        Err(RecvTimeoutError::Timeout) => {}
+                        Err(RecvTimeoutError::Disconnected) => break None,
+                    },
+                }
+            };
+            events.extend(first.transpose()?);
+            self.take(events)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what has come; whether something has.
+    fn take(&self, events: &mut Vec<Event>) -> Result<bool, SourceError> {
+        let before = events.len();
         loop {
             match self.events.try_recv() {
                 Ok(event) => events.push(event?),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(()),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
+                    return Ok(events.len() > before);
+                }
             }
         }
     }

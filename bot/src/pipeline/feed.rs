@@ -4,6 +4,7 @@
 //! - No event is lost, and an error of the source comes after all events before it.
 //! - A live feed holds a bounded number of events: when the pump stops taking them, the source waits.
 
+use super::watch::Watch;
 use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::Census;
@@ -45,6 +46,7 @@ impl std::fmt::Debug for Feed {
 }
 
 impl Feed {
+<<<<<<< HEAD
     /// Waits for the next event and adds to `events` those that have come, in replay that one only.
     /// Adds nothing at the end of the stream.
     pub fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), FeedError> {
@@ -55,6 +57,25 @@ impl Feed {
             }
             Self::Live(live) => live.next_batch(events),
         }
+=======
+    /// Waits for the next event and adds to `events` all that have come. Adds nothing at the end of
+    /// the stream. `watch` is tended meanwhile, and told that the fleet does not work while there is
+    /// nothing to wait for but the source.
+    pub fn next_batch(
+        &mut self,
+        events: &mut Vec<Event>,
+        watch: &dyn Watch,
+    ) -> Result<(), SourceError> {
+        match self {
+            Self::Replay(source) => {
+                watch.tend();
+                events.extend(source.next_event()?);
+            }
+            Self::Live(live) => live.next_batch(events, watch)?,
+        }
+        watch.work(!events.is_empty());
+        Ok(())
+>>>>>>> 8a28949b8d111fe54e4b2cdfc8d4e75f174c6bbb
     }
 }
 
@@ -93,6 +114,7 @@ impl LiveFeed {
         })
     }
 
+<<<<<<< HEAD
     fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), FeedError> {
         let Some(first) = self.events.as_ref().and_then(|events| events.recv().ok()) else {
             return self.ended();
@@ -109,6 +131,41 @@ impl LiveFeed {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(error))) => Err(error.into()),
             Some(Err(_)) => Err(FeedError::Lost),
+=======
+    fn next_batch(
+        &mut self,
+        events: &mut Vec<Event>,
+        watch: &dyn Watch,
+    ) -> Result<(), SourceError> {
+        if !self.take(events)? {
+            watch.work(false);
+            let first = loop {
+                match watch.tend() {
+                    None => break self.events.recv().ok(),
+                    Some(due) => match self.events.recv_timeout(due) {
+                        Ok(event) => break Some(event),
+                        Err(RecvTimeoutError::Timeout) => {}
+                        Err(RecvTimeoutError::Disconnected) => break None,
+                    },
+                }
+            };
+            events.extend(first.transpose()?);
+            self.take(events)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what has come; whether something has.
+    fn take(&self, events: &mut Vec<Event>) -> Result<bool, SourceError> {
+        let before = events.len();
+        loop {
+            match self.events.try_recv() {
+                Ok(event) => events.push(event?),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
+                    return Ok(events.len() > before);
+                }
+            }
+>>>>>>> 8a28949b8d111fe54e4b2cdfc8d4e75f174c6bbb
         }
     }
 }

@@ -60,7 +60,12 @@ impl Stub {
         let unit = fleet.pump()[0].unit;
         let seat = |role: &WorkerRole| {
             let kind = FLEET_ROLES.get(role.id()).unwrap().seat;
-            let roles = std::iter::once(role.id()).collect();
+            // A pooled seat serves every pooled role, so that a role which a refusal left behind would show.
+            let served = |other: &RoleId| match kind {
+                SeatKind::Pooled => FLEET_ROLES.get(*other).unwrap().seat == kind,
+                SeatKind::KeyedPin | SeatKind::FixedPin => *other == role.id(),
+            };
+            let roles = FLEET_ROLES.ids().filter(served).collect();
             Seat::new(SeatSpec {
                 kind,
                 roles,

@@ -444,8 +444,8 @@ impl<'a> Fleet<'a> {
         self.host.poll_alarm()
     }
 
-    /// The backlog ends unrun, what is queued at quiesce runs, what runs at the fence is closed and its
-    /// report is late.
+    /// The backlog ends unrun, what is queued at quiesce may run, what waits or runs at the fence is closed,
+    /// and a report after it is late.
     fn drain(&mut self) -> Result<(), Stage> {
         let stage = Stage::Drain;
         self.submit(WorkerRole::Resolve, 0, stage)?;
@@ -453,14 +453,16 @@ impl<'a> Fleet<'a> {
         self.start(running).map_err(|_| stage)?;
         self.submit(WorkerRole::Merge, 0, stage)?;
         self.submit(WorkerRole::Merge, 0, stage)?;
+        self.submit(WorkerRole::Solver, 0, stage)?;
         self.handle(Input::Close(ClosePhase::Quiesce), stage)?;
         let role = WorkerRole::Merge.id();
         let guard = self.guard();
         let refused = self.host.enqueue(role, 0, self.now, &guard);
         check(refused.is_err(), stage)?;
-        let merge = self.grant().ok_or(stage)?;
-        self.start(merge).map_err(|_| stage)?;
-        self.finish(merge, stage)?;
+        let queued = self.grant().ok_or(stage)?;
+        check(queued.role == WorkerRole::Solver.id(), stage)?;
+        self.start(queued).map_err(|_| stage)?;
+        self.finish(queued, stage)?;
         self.handle(Input::Close(ClosePhase::Fence), stage)?;
         let late = self.finish(running, stage)?;
         check(late == Reaction::Late, stage)?;
@@ -485,7 +487,7 @@ mod tests {
     #[test]
     fn the_drive_ends_with_every_unit_accounted_for() {
         let done = drive(&mut [UnitRow::FREE; ROWS]).unwrap();
-        assert_eq!((done.died, done.unrun, done.closed), (2, 1, 1), "{done}");
+        assert_eq!((done.died, done.unrun, done.closed), (2, 1, 2), "{done}");
         assert_eq!(done.units, done.ran + done.died + done.unrun + done.closed);
         // Entered, lifted, entered, lifted, and the dead lane.
         assert_eq!(done.edges, 5);

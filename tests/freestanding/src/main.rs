@@ -1,7 +1,7 @@
 //! A fleet of sixteen rows, driven through everything that happens to one, with nothing below it.
 //!
 //! `cargo xtask no-std` builds this with `--cfg freestanding`: no `std`, no `alloc`, no C library and no
-//! start files, only the core and the [`platform`]. Any other build is an ordinary program that does
+//! start files, only the core and `platform.rs`. Any other build is an ordinary program that does
 //! the same, so that lints and tests see the drive as they see all code.
 //!
 //! It prints one line and exits with 0, or with the number of the [`Stage`](drive::Stage) that failed.

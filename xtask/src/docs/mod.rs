@@ -136,6 +136,47 @@ mod tests {
         }
     }
 
+    /// A proof by a test that is gone is none.
+    #[test]
+    fn every_test_that_the_proof_names_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut code = String::new();
+        for folder in ["core", "backend-portable", "tests", "xtask"] {
+            append_rust(&root.join(folder), &mut code);
+        }
+        let proof = fs::read_to_string(root.join("docs/proof.md")).unwrap();
+        // Names of tests are sentences: what has fewer joints is a key or a name of something else.
+        let is_test = |word: &&str| {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            word.matches('_').count() >= 3 && word.chars().all(plain)
+        };
+        let named: Vec<&str> = proof
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(is_test)
+            .collect();
+        assert!(named.len() > 20, "{named:?}");
+        for name in named {
+            assert!(
+                code.contains(&format!("fn {name}(")),
+                "docs/proof.md names `{name}`"
+            );
+        }
+    }
+
+    /// Appends every Rust file under `folder`.
+    fn append_rust(folder: &Path, code: &mut String) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                append_rust(&path, code);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                code.push_str(&fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+
     #[test]
     fn a_table_escapes_what_would_end_a_cell() {
         let text = table(&["a", "b"], [vec!["x|y".to_owned(), "z".to_owned()]]);

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::cargo::{Rustc, built_executable, cargo, not_started, output, shown};
+use crate::cargo::{Rustc, built_executable, cargo, not_started, shown};
 use crate::elf::Elf;
 use crate::verb::{Args, Error, Flag, Verb};
 
@@ -50,12 +50,15 @@ fn run(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let mut command = freestanding(&host, None);
     let binary = built_executable(&mut command)?;
 
-    let line = output(&mut Command::new(&binary))?;
-    out.write_all(line.as_bytes())?;
-    if !(line.starts_with(LINE.0) && line.ends_with(LINE.1)) {
+    let mut program = Command::new(&binary);
+    let ran = program.stdin(Stdio::null()).output();
+    let ran = ran.map_err(|source| not_started(&program, &source))?;
+    out.write_all(&ran.stdout)?;
+    let line = String::from_utf8_lossy(&ran.stdout);
+    if !(ran.status.success() && line.starts_with(LINE.0) && line.ends_with(LINE.1)) {
         return Err(Error::Failed(format!(
-            "no-std: the program exited 0 and printed {line:?}, not one line from {:?} to {:?}",
-            LINE.0, LINE.1
+            "no-std: the program ended with {} and should have with 0 and a line from {:?} to {:?}",
+            ran.status, LINE.0, LINE.1
         )));
     }
 
@@ -76,8 +79,7 @@ fn run(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     }
     writeln!(
         out,
-        "linked: {} bytes, {} symbols, static, nothing undefined, no allocator",
-        bytes.len(),
+        "linked: {} symbols, static, nothing undefined, no allocator",
         elf.symbols.len()
     )?;
 

@@ -7,13 +7,8 @@ use crate::machine::Sampling;
 use crate::market::{Address, Market, TokenId, csv};
 use crate::partition::PartitionError;
 use crate::pipeline::{
-<<<<<<< HEAD
     Arbitrage, CrawlError, Crawled, Feed, FeedError, GROUP, LiveFeed, Next, Pump, PumpConfig,
-    PumpError, REGISTRATION_WINDOW, World, crawl, fleet_config,
-=======
-    Arbitrage, CrawlError, Crawled, Feed, GROUP, LiveFeed, Next, Pump, PumpConfig, PumpError,
-    REGISTRATION_WINDOW, Watch, World, crawl, fleet_config,
->>>>>>> 8a28949b8d111fe54e4b2cdfc8d4e75f174c6bbb
+    PumpError, REGISTRATION_WINDOW, Watch, World, crawl, fleet_config,
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming, Format, MissedRecord, Record, Reporter};

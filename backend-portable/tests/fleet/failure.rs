@@ -111,7 +111,12 @@ fn a_first_arena_that_cannot_be_built_is_the_death_of_the_seat() {
 fn a_fleet_whose_alarm_panics_can_be_closed() {
     let alarm = AlarmAction::Call(Box::new(|report| panic!("{report}")));
     let workload = Jobs::with_arenas(Box::new(|number| assert!(number < 3)));
-    let fleet = Fleet::boot(workload, config(2).lane(Merge, 1).on_alarm(alarm), &Census::new()).unwrap();
+    let fleet = Fleet::boot(
+        workload,
+        config(2).lane(Merge, 1).on_alarm(alarm),
+        &Census::new(),
+    )
+    .unwrap();
     let last = submit(&fleet, Resolve, panics("the last"));
     assert_eq!(failed(last), (Failure::LaneDeath, false));
     assert!(fleet.close(FAR).thread_ended);

@@ -141,16 +141,11 @@ fn collect<W: Pipeline>(
     let Some(receipt) = window.pop_front() else {
         return Ok(());
     };
-<<<<<<< HEAD
-    match receipt.wait() {
+    match wait(receipt, watch) {
         Ok(Ended::Done(Output::Registered(cycle, true))) => {
             table.register(cycle)?;
             Ok(())
         }
-=======
-    match wait(receipt, watch) {
-        Ok(Ended::Done(Output::Registered(cycle, true))) => register(table, cycle),
->>>>>>> 8a28949b8d111fe54e4b2cdfc8d4e75f174c6bbb
         Ok(Ended::Done(_)) => Err(CrawlError::NotACycle { path }),
         Ok(Ended::Failed(failure, _)) => Err(CrawlError::Failed { path, failure }),
         Err(WaitError::WouldDeadlock(_) | WaitError::TimedOut(_)) => Err(CrawlError::OnASeat),

@@ -9,7 +9,7 @@ use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::Census;
 use regatta_portable::census::{CensusError, ThreadSpec};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -46,26 +46,14 @@ impl std::fmt::Debug for Feed {
 }
 
 impl Feed {
-<<<<<<< HEAD
     /// Waits for the next event and adds to `events` those that have come, in replay that one only.
-    /// Adds nothing at the end of the stream.
-    pub fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), FeedError> {
-        match self {
-            Self::Replay(source) => {
-                events.extend(source.next_event()?);
-                Ok(())
-            }
-            Self::Live(live) => live.next_batch(events),
-        }
-=======
-    /// Waits for the next event and adds to `events` all that have come. Adds nothing at the end of
-    /// the stream. `watch` is tended meanwhile, and told that the fleet does not work while there is
-    /// nothing to wait for but the source.
+    /// Adds nothing at the end of the stream. `watch` is tended meanwhile, and told that the fleet does
+    /// not work while there is nothing to wait for but the source.
     pub fn next_batch(
         &mut self,
         events: &mut Vec<Event>,
         watch: &dyn Watch,
-    ) -> Result<(), SourceError> {
+    ) -> Result<(), FeedError> {
         match self {
             Self::Replay(source) => {
                 watch.tend();
@@ -75,7 +63,6 @@ impl Feed {
         }
         watch.work(!events.is_empty());
         Ok(())
->>>>>>> 8a28949b8d111fe54e4b2cdfc8d4e75f174c6bbb
     }
 }
 
@@ -114,9 +101,9 @@ impl LiveFeed {
         })
     }
 
-<<<<<<< HEAD
-    fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), FeedError> {
-        let Some(first) = self.events.as_ref().and_then(|events| events.recv().ok()) else {
+    fn next_batch(&mut self, events: &mut Vec<Event>, watch: &dyn Watch) -> Result<(), FeedError> {
+        let first = self.events.as_ref().and_then(|events| first(events, watch));
+        let Some(first) = first else {
             return self.ended();
         };
         events.push(first);
@@ -131,41 +118,6 @@ impl LiveFeed {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(error))) => Err(error.into()),
             Some(Err(_)) => Err(FeedError::Lost),
-=======
-    fn next_batch(
-        &mut self,
-        events: &mut Vec<Event>,
-        watch: &dyn Watch,
-    ) -> Result<(), SourceError> {
-        if !self.take(events)? {
-            watch.work(false);
-            let first = loop {
-                match watch.tend() {
-                    None => break self.events.recv().ok(),
-                    Some(due) => match self.events.recv_timeout(due) {
-                        Ok(event) => break Some(event),
-                        Err(RecvTimeoutError::Timeout) => {}
-                        Err(RecvTimeoutError::Disconnected) => break None,
-                    },
-                }
-            };
-            events.extend(first.transpose()?);
-            self.take(events)?;
-        }
-        Ok(())
-    }
-
-    /// Adds what has come; whether something has.
-    fn take(&self, events: &mut Vec<Event>) -> Result<bool, SourceError> {
-        let before = events.len();
-        loop {
-            match self.events.try_recv() {
-                Ok(event) => events.push(event?),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
-                    return Ok(events.len() > before);
-                }
-            }
->>>>>>> 8a28949b8d111fe54e4b2cdfc8d4e75f174c6bbb
         }
     }
 }
@@ -175,6 +127,25 @@ impl Drop for LiveFeed {
         (self.events, self.stop) = (None, None);
         if let Err(error) = self.ended() {
             tracing::error!("{error}");
+        }
+    }
+}
+
+/// The next event, with `watch` tended while there is none; `None` at the end of the stream.
+fn first(events: &Receiver<Event>, watch: &dyn Watch) -> Option<Event> {
+    match events.try_recv() {
+        Ok(event) => return Some(event),
+        Err(TryRecvError::Disconnected) => return None,
+        Err(TryRecvError::Empty) => watch.work(false),
+    }
+    loop {
+        match watch.tend() {
+            None => return events.recv().ok(),
+            Some(due) => match events.recv_timeout(due) {
+                Ok(event) => return Some(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            },
         }
     }
 }

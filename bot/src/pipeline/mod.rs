@@ -31,12 +31,8 @@ pub use crawl::{CrawlError, CrawlStep, Crawled, Next, REGISTRATION_WINDOW, crawl
 pub use feed::{Feed, FeedError, LiveFeed};
 pub use merge::Candidate;
 pub use pump::{BlockResult, Pump, PumpConfig, PumpError};
-<<<<<<< HEAD
 pub use simulate::{Trade, Winner};
-=======
-pub use simulate::Trade;
 pub use watch::{Unwatched, Watch};
->>>>>>> 8a28949b8d111fe54e4b2cdfc8d4e75f174c6bbb
 pub use workload::{Arbitrage, Output, Pipeline, Unit, fleet_config};
 pub use world::{World, WorldError};
 

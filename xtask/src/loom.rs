@@ -1,12 +1,17 @@
 //! `loom`: the wake word under every interleaving, as it is and without each of its fences.
 //!
-//! That a checker finds nothing says little until it is seen to find what it is for. So it runs on the
-//! shipped source, and then on copies from each of which one full fence is taken: each must end in the
-//! deadlock that the fence prevents.
+//! That a checker finds nothing says little until it is seen to find what it is for. So it runs on a copy
+//! of the core as it is, and then on copies from each of which one full fence is taken: each must end in
+//! the deadlock that the fence prevents.
+//!
+//! # Invariants
+//! - Every run is of a copy that was written anew. To cargo they are all one package, in the same place of
+//!   a workspace, and it goes by the times of the files: an older tree, such as the work tree itself, would
+//!   be taken for what was built last.
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::cargo::{Metadata, cargo, not_started, run as run_command, shown};
@@ -34,9 +39,9 @@ const ROOT: &[&str] = &["Cargo.toml", "Cargo.lock"];
 fn run(_: &Args, out: &mut dyn Write) -> Result<(), Error> {
     // A folder of its own: the flag below is of every crate that it compiles.
     let folder = Path::new(&Metadata::load()?.target_directory).join("loom");
-    run_command(&mut check(Path::new("."), &folder))?;
-
     let source = read(WAKE)?;
+    run_command(&mut check(&folder, &source)?)?;
+
     let twins = twins(&source);
     if twins.is_empty() {
         return Err(Error::Failed(format!(
@@ -44,9 +49,7 @@ fn run(_: &Args, out: &mut dyn Write) -> Result<(), Error> {
         )));
     }
     for (line, twin) in twins {
-        let copy = copy_core(&folder.join("twin"))?;
-        write(&copy.join(WAKE), &twin)?;
-        expect_deadlock(&mut check(&copy, &folder))?;
+        expect_deadlock(&mut check(&folder, &twin)?)?;
         writeln!(
             out,
             "without the fence of {WAKE}:{line}: {DEADLOCK}, as it must be"
@@ -55,22 +58,23 @@ fn run(_: &Args, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// The run of the checker in the workspace at `root`.
-fn check(root: &Path, target: &Path) -> Command {
+/// The run of the checker on a copy of the core with this text of [`WAKE`].
+fn check(folder: &Path, wake: &str) -> Result<Command, Error> {
+    let copy = folder.join("copy");
+    copy_core(&copy)?;
+    write(&copy.join(WAKE), wake)?;
     let mut command = cargo();
-    // Not `--locked`: a copy has fewer members, so its lock file shrinks. The copy fetches nothing, since
-    // the run before it has used the same crates.
-    let lock = if root == Path::new(".") {
-        "--locked"
-    } else {
-        "--offline"
-    };
-    command.args(["test", "--quiet", lock, "--package", "regatta-core"]);
+    // Not `--locked`: a copy has fewer members, so its lock file shrinks.
+    command.args(["test", "--quiet", "--package", "regatta-core"]);
     command.args(["--test", "loom_wake", "--release"]);
-    command.current_dir(root);
+    // It runs for seconds: what a release build spends on being small and fast is not won back.
+    for option in ["lto=false", "codegen-units=16", "debug=false"] {
+        command.args(["--config", &format!("profile.release.{option}")]);
+    }
+    command.current_dir(copy);
     command.env("RUSTFLAGS", "--cfg loom");
-    command.env("CARGO_TARGET_DIR", target);
-    command
+    command.env("CARGO_TARGET_DIR", folder.join("target"));
+    Ok(command)
 }
 
 /// The source without one of its fences, for each of them, with the line on which it stood.
@@ -84,7 +88,7 @@ fn twins(source: &str) -> Vec<(usize, String)> {
 }
 
 /// A workspace at `to` of the core alone.
-fn copy_core(to: &Path) -> Result<PathBuf, Error> {
+fn copy_core(to: &Path) -> Result<(), Error> {
     if to.exists() {
         fs::remove_dir_all(to).map_err(|source| Error::io("clear", to, source))?;
     }
@@ -94,19 +98,27 @@ fn copy_core(to: &Path) -> Result<PathBuf, Error> {
     for path in ROOT {
         write(&to.join(path), &core_alone(&read(path)?))?;
     }
-    Ok(to.to_owned())
+    Ok(())
 }
 
 /// The workspace's manifest with the core as its only member; any other text as it is.
 fn core_alone(manifest: &str) -> String {
-    let lines = manifest
-        .lines()
-        .filter_map(|line| match line.split_once(" = ") {
-            Some(("members", _)) => Some("members = [\"core\"]"),
-            Some(("default-members", _)) => None,
-            _ => Some(line),
-        });
-    lines.flat_map(|line| [line, "\n"]).collect()
+    let mut kept = String::new();
+    let mut in_list = false;
+    for line in manifest.lines() {
+        let key = line.split('=').next().unwrap_or_default().trim();
+        if key == "members" {
+            kept.push_str("members = [\"core\"]\n");
+        }
+        in_list |= matches!(key, "members" | "default-members");
+        if in_list {
+            in_list = !line.contains(']');
+        } else {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
 fn expect_deadlock(command: &mut Command) -> Result<(), Error> {
@@ -151,9 +163,14 @@ mod tests {
 
     #[test]
     fn a_copy_has_the_core_as_its_only_member() {
-        let manifest =
-            "[workspace]\nmembers = [\"core\", \"bot\"]\ndefault-members = [\"bot\"]\nx = \"1\"\n";
-        let expected = "[workspace]\nmembers = [\"core\"]\nx = \"1\"\n";
-        assert_eq!(core_alone(manifest), expected);
+        for lists in [
+            "members = [\"core\", \"bot\"]\ndefault-members = [\"bot\"]\n",
+            "members = [\n    \"core\",\n    \"bot\",\n]\ndefault-members = [\n    \"bot\"\n]\n",
+        ] {
+            let manifest = ["[workspace]\n", lists, "x = [\"1\"]\n"].concat();
+            let expected = "[workspace]\nmembers = [\"core\"]\nx = [\"1\"]\n";
+            assert_eq!(core_alone(&manifest), expected);
+        }
+        assert_eq!(core_alone("version = 4\n"), "version = 4\n");
     }
 }

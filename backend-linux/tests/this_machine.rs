@@ -1,7 +1,6 @@
 //! This machine is read without an error, and as others read it.
 #![cfg(target_os = "linux")]
 
-use regatta_core::budget::Confidence;
 use regatta_linux::Machine;
 use regatta_linux::cgroup::CpuSet;
 use std::fs;
@@ -22,10 +21,7 @@ fn the_mask_is_the_one_that_the_kernel_lists() {
 
 #[test]
 fn what_bounds_this_process_is_found() {
-    let quota = Machine::this().detect().quota();
-    let bound = quota.bound.unwrap();
+    // However much the machine hides, the CPUs are known.
+    let bound = Machine::this().detect().quota().bound.unwrap();
     assert!(bound.milli() > 0);
-    if quota.evidence.confidence == Confidence::Unknown {
-        eprintln!("this machine hides its limits: {}", quota.evidence.reason);
-    }
 }

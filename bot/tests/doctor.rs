@@ -1,5 +1,10 @@
 //! The doctor on copies of machines: what it says as JSON, and that it says it in text too.
 #![cfg(all(feature = "linux", target_os = "linux"))]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "the helpers of a test fail as the test does; what is left out is said"
+)]
 
 #[path = "../../backend-linux/tests/common/mod.rs"]
 mod common;

@@ -102,3 +102,6 @@ fn number(text: &[u8]) -> Option<u64> {
         Some(number.saturating_mul(10).saturating_add(digit))
     })
 }
+
+#[cfg(test)]
+mod tests;

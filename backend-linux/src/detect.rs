@@ -343,3 +343,6 @@ fn exclusive(files: &impl Files, hierarchy: Hierarchy, view: &View) -> bool {
             Hierarchy::V2 => says("cpuset.cpus.partition", &[b"root", b"isolated"]),
         }
 }
+
+#[cfg(test)]
+mod tests;

@@ -267,3 +267,6 @@ fn open(machine: &Machine, detection: &Detection) -> Option<Kept> {
         text: Vec::with_capacity(512),
     })
 }
+
+#[cfg(test)]
+mod tests;

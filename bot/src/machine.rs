@@ -10,7 +10,7 @@
 )]
 mod platform;
 
-pub use platform::{LookError, copy, this};
+pub use platform::{LookError, Sampling, copy, this};
 
 use regatta_core::affinity::AllowedCpus;
 use regatta_core::budget::{BoundedBy, MilliCpu, Quota};

@@ -3,11 +3,12 @@
 use crate::cli::{RunArgs, ScenarioArg};
 use crate::cycles::{CycleGraph, GraphError};
 use crate::exit::Exit;
+use crate::machine::Sampling;
 use crate::market::{Address, Market, TokenId, csv};
 use crate::partition::PartitionError;
 use crate::pipeline::{
     Arbitrage, CrawlError, Crawled, Feed, FeedError, GROUP, LiveFeed, Next, Pump, PumpConfig,
-    PumpError, REGISTRATION_WINDOW, World, crawl, fleet_config,
+    PumpError, REGISTRATION_WINDOW, Watch, World, crawl, fleet_config,
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming, Format, MissedRecord, Record, Reporter};
@@ -194,16 +195,26 @@ pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
     }
 
     let began = Instant::now();
-    let crawled = crawl_with_progress(&fleet, &graph)?;
+    let sampling = Sampling::new(fleet.posture());
+    sampling.work(true);
+    let crawled = crawl_with_progress(&fleet, &graph, &sampling)?;
     let record = crawl_record(&start, &graph, crawled, began.elapsed());
     reporter.emit(&Record::Crawl(record))?;
-    let totals = follow(args, start, &graph, &fleet, &census, &mut reporter)?;
+    let totals = follow(
+        args,
+        start,
+        &graph,
+        (&fleet, &sampling),
+        &census,
+        &mut reporter,
+    )?;
     end(&fleet, &totals, &graph, &mut reporter)
 }
 
 fn crawl_with_progress(
     fleet: &Fleet<Arbitrage>,
     graph: &CycleGraph,
+    watch: &dyn Watch,
 ) -> Result<Crawled, CrawlError> {
     // Hidden by itself where stderr is no terminal.
     let bar = ProgressBar::with_draw_target(
@@ -213,7 +224,7 @@ fn crawl_with_progress(
     if let Ok(style) = ProgressStyle::with_template("crawl  {bar:40} {pos}/{len} paths") {
         bar.set_style(style);
     }
-    let crawled = crawl(fleet, |step| {
+    let crawled = crawl(fleet, watch, |step| {
         if step.registered.is_multiple_of(PROGRESS_STEP) {
             bar.set_position(step.registered as u64);
         }
@@ -254,7 +265,7 @@ fn follow(
     args: &RunArgs,
     start: Start,
     graph: &CycleGraph,
-    fleet: &Fleet<Arbitrage>,
+    (fleet, watch): (&Fleet<Arbitrage>, &dyn Watch),
     census: &Census,
     reporter: &mut Reporter<impl Write>,
 ) -> Result<Totals, RunError> {
@@ -264,7 +275,7 @@ fn follow(
         top: usize::from(args.top),
         min_profit: args.min_profit,
     };
-    let mut pump = Pump::new(fleet, config)?;
+    let mut pump = Pump::new(fleet, config, watch)?;
     let base: TokenId = graph.base();
     let source = Box::new(EmbeddedSource::new(
         start.market,
@@ -282,7 +293,7 @@ fn follow(
     let (mut events, mut blocks): (Vec<Event>, Vec<Block>) = (Vec::new(), Vec::new());
     let began = Instant::now();
     loop {
-        feed.next_batch(&mut events)?;
+        feed.next_batch(&mut events, watch)?;
         for event in events.drain(..) {
             match event {
                 Event::Block(block) => blocks.push(block),
@@ -292,6 +303,7 @@ fn follow(
         let Some((newest, earlier)) = blocks.split_last() else {
             break;
         };
+        let result = pump.run(&blocks)?;
         for block in earlier {
             totals.miss();
             reporter.emit(&Record::Missed(MissedRecord {
@@ -301,7 +313,6 @@ fn follow(
                 covered_by: newest.number,
             }))?;
         }
-        let result = pump.run(&blocks)?;
         totals.add(newest.number, &result);
         let record = crate::publish::block_record(newest, &result, graph, fleet);
         reporter.emit(&Record::Block(record))?;

@@ -4,7 +4,9 @@
 //! message came, and the host slept on a full backlog while the crawl waited for its 32 receipts. Here
 //! the same happens on purpose, and the backstop alone must carry the crawl to its end.
 
-use crate::pipeline::{Arbitrage, CrawlError, CrawlStep, Next, REGISTRATION_WINDOW, crawl};
+use crate::pipeline::{
+    Arbitrage, CrawlError, CrawlStep, Next, REGISTRATION_WINDOW, Unwatched, crawl,
+};
 use crate::report::{ScenarioRecord, ScenarioTiming};
 use regatta_core::lane::HoldReason;
 use regatta_core::plan::LaneBinding;
@@ -95,7 +97,7 @@ pub fn cordon_crawl(
     let sampler = spawn_sampler(fleet, census, start)?;
     let mut go = Some(go);
     let (mut cordoned, mut seen, mut resumed) = (None, None, None);
-    let crawled = crawl(fleet, |step| {
+    let crawled = crawl(fleet, &Unwatched, |step| {
         if step.submitted == REGISTERED_AT_CORDON && cordoned.is_none() {
             // The counter must read exactly this, so what is outstanding is collected first.
             if step.outstanding > 0 {

@@ -9,7 +9,9 @@
 )]
 
 use regatta_bot::cycles::CycleGraph;
-use regatta_bot::pipeline::{Arbitrage, Next, Pump, PumpConfig, World, crawl, fleet_config};
+use regatta_bot::pipeline::{
+    Arbitrage, Next, Pump, PumpConfig, Unwatched, World, crawl, fleet_config,
+};
 use regatta_bot::source::embedded::{Config, EmbeddedSource, MarketConfig, generate};
 use regatta_bot::source::{Block, BlockSource, Event};
 use regatta_core::budget::{BoundedBy, MilliCpu, Overrides, Quota, Reason};
@@ -102,7 +104,7 @@ fn fleet_and_blocks(count: u64) -> (Fleet<Arbitrage>, Vec<Block>) {
     let graph = Arc::new(CycleGraph::new(&made.market, made.base, 4).unwrap());
     let arbitrage = Arbitrage::new(World::new(made.market, graph), BINS).unwrap();
     let fleet = Fleet::boot(arbitrage, fleet_config(plan, BINS), &Census::new()).unwrap();
-    crawl(&fleet, |_| Next::Submit).unwrap();
+    crawl(&fleet, &Unwatched, |_| Next::Submit).unwrap();
     (fleet, blocks)
 }
 
@@ -114,7 +116,7 @@ fn a_warm_pump_allocates_its_results_only() {
         top: 1,
         min_profit: 1,
     };
-    let mut pump = Pump::new(&fleet, config).unwrap();
+    let mut pump = Pump::new(&fleet, config, &Unwatched).unwrap();
     // The same blocks again touch the same cycles, so by the third time every buffer is as large as it
     // has to be. In 30 blocks groups do not move to other bins, which would be another matter.
     let mut touched = 0;

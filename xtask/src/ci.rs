@@ -78,6 +78,13 @@ static STEPS: &[Step] = &[
         ),
     },
     Step {
+        name: "portable",
+        does: Does::Cargo(
+            "clippy --locked -p regatta-bot --no-default-features --all-targets -- -D warnings",
+            None,
+        ),
+    },
+    Step {
         name: "rustdoc",
         does: Does::Cargo(
             "doc --locked --workspace --all-features --no-deps",

@@ -56,7 +56,7 @@ fn fragile(from: u32, config: FleetConfig) -> (Fleet<Jobs>, Receiver<AlarmReport
 
 #[test]
 fn an_arena_that_cannot_be_rebuilt_is_the_death_of_the_seat() {
-    let (fleet, raised) = fragile(2, config(8));
+    let (fleet, raised) = fragile(3, config(8).lane(Merge, 1));
     let (gate, job) = Gate::before(panics("the last"));
     let last = submit(&fleet, Resolve, job);
     gate.entered();
@@ -98,7 +98,7 @@ fn an_arena_that_cannot_be_rebuilt_is_the_death_of_the_seat() {
 
 #[test]
 fn a_first_arena_that_cannot_be_built_is_the_death_of_the_seat() {
-    let (fleet, raised) = fragile(1, config(8));
+    let (fleet, raised) = fragile(1, config(8).lane(Merge, 1));
     raised.recv_timeout(FAR).unwrap();
     let role = Registrar.into();
     let refused = fleet.submit(Registrar, 0, yields(1)).unwrap_err();
@@ -110,8 +110,13 @@ fn a_first_arena_that_cannot_be_built_is_the_death_of_the_seat() {
 #[test]
 fn a_fleet_whose_alarm_panics_can_be_closed() {
     let alarm = AlarmAction::Call(Box::new(|report| panic!("{report}")));
-    let workload = Jobs::with_arenas(Box::new(|number| assert!(number < 2)));
-    let fleet = Fleet::boot(workload, config(2).on_alarm(alarm), &Census::new()).unwrap();
+    let workload = Jobs::with_arenas(Box::new(|number| assert!(number < 3)));
+    let fleet = Fleet::boot(
+        workload,
+        config(2).lane(Merge, 1).on_alarm(alarm),
+        &Census::new(),
+    )
+    .unwrap();
     let last = submit(&fleet, Resolve, panics("the last"));
     assert_eq!(failed(last), (Failure::LaneDeath, false));
     assert!(fleet.close(FAR).thread_ended);

@@ -22,7 +22,7 @@ pub struct EdgeId(u16);
 
 impl EdgeId {
     /// In the place of an edge where there is none.
-    pub(super) const NONE: Self = Self(u16::MAX);
+    pub(crate) const NONE: Self = Self(u16::MAX);
 
     /// The place in a table with one row per edge.
     #[must_use]

@@ -2,13 +2,13 @@
 
 use super::graph::EdgeId;
 
-/// A cycle: its edges in the order in which they are traded. Only a crawl makes one.
+/// A cycle: its edges in the order in which they are traded. Only a crawl makes one, and a test.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Cycle([EdgeId; 4]);
 
 impl Cycle {
     /// Two to four edges, the rest [`EdgeId::NONE`].
-    pub(super) const fn from_edges(edges: [EdgeId; 4]) -> Self {
+    pub(crate) const fn from_edges(edges: [EdgeId; 4]) -> Self {
         Self(edges)
     }
 

@@ -76,7 +76,7 @@ pub(super) fn hints(
                 .to_owned(),
         );
     }
-    if let Some(counted) = &findings.throttle
+    if let (Some(_), Some(counted)) = (&findings.limit, &findings.throttle)
         && counted.nr_throttled.is_none()
     {
         hint(

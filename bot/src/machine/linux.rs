@@ -1,10 +1,14 @@
 //! What the Linux kernel says.
 
 use super::{Findings, Level, Limit, Throttle};
+use crate::pipeline::Watch;
 use regatta_linux::cgroup::{self, View};
 use regatta_linux::detect::LevelSays;
-use regatta_linux::{Counted, Machine, MachineError};
+use regatta_linux::{Counted, Machine, MachineError, Sampler};
+use regatta_portable::PostureControl;
+use std::cell::RefCell;
 use std::path::Path;
+use std::time::Duration;
 
 /// A copy of a machine cannot be looked at.
 pub type LookError = MachineError;
@@ -63,7 +67,7 @@ fn level(level: &regatta_linux::detect::Level) -> Level {
     let (limit, says) = match level.says {
         LevelSays::Limit(milli) => (Some(milli), "a limit"),
         LevelSays::Unlimited => (None, "no limit"),
-        LevelSays::NotEnabled => (None, "the controller is not enabled here"),
+        LevelSays::NotEnabled => (None, "no limit file"),
         LevelSays::NoBandwidthControl => (None, "no bandwidth control in this kernel"),
         LevelSays::Malformed => (None, "something that is no limit"),
         LevelSays::Unreadable => (None, "could not be read"),
@@ -73,5 +77,36 @@ fn level(level: &regatta_linux::detect::Level) -> Level {
         file: cgroup::show(&level.file),
         limit,
         says,
+    }
+}
+
+/// Samples the kernel's throttling for a fleet's posture while the pump waits.
+#[derive(Debug)]
+pub struct Sampling<'a> {
+    posture: &'a PostureControl,
+    sampler: RefCell<Sampler>,
+}
+
+impl<'a> Sampling<'a> {
+    /// Samples this process, idle so far, for `posture`.
+    #[must_use]
+    pub fn new(posture: &'a PostureControl) -> Self {
+        Self {
+            posture,
+            sampler: RefCell::new(Sampler::new(Machine::this(), posture.now())),
+        }
+    }
+}
+
+impl Watch for Sampling<'_> {
+    fn work(&self, working: bool) {
+        self.sampler.borrow_mut().work(self.posture, working);
+    }
+
+    fn tend(&self) -> Option<Duration> {
+        let mut sampler = self.sampler.borrow_mut();
+        sampler.poll(self.posture);
+        let due = sampler.due(self.posture)?;
+        Some(due.since(self.posture.now()).into())
     }
 }

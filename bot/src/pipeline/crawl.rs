@@ -5,6 +5,7 @@
 //! - Ids follow the order of the crawl, whichever seat was first: receipts are collected in the order
 //!   of submission.
 
+use super::watch::{Watch, wait};
 use super::workload::{Output, Pipeline, Unit};
 use crate::cycles::{CycleTable, TableFull};
 use regatta_core::host::EnqueueError;
@@ -83,9 +84,10 @@ pub struct Crawled {
 /// Registers every cycle of the workload's graph and installs the table in the world.
 ///
 /// `observe` is told where the crawl stands before each submission and after each collected receipt,
-/// and says what comes next.
+/// and says what comes next. `watch` is tended while the crawl waits.
 pub fn crawl<W: Pipeline>(
     fleet: &Fleet<W>,
+    watch: &dyn Watch,
     mut observe: impl FnMut(CrawlStep) -> Next,
 ) -> Result<Crawled, CrawlError> {
     let graph = std::sync::Arc::clone(fleet.workload().arbitrage().world().graph());
@@ -103,7 +105,7 @@ pub fn crawl<W: Pipeline>(
         });
         let full = window.len() == REGISTRATION_WINDOW as usize;
         if !window.is_empty() && (full || next == Next::Collect) {
-            collect(&mut window, &mut table)?;
+            collect(&mut window, &mut table, watch)?;
             continue;
         }
         let Some(cycle) = cycles.next() else { break };
@@ -118,7 +120,7 @@ pub fn crawl<W: Pipeline>(
         crawled.most_outstanding = crawled.most_outstanding.max(window.len());
     }
     while !window.is_empty() {
-        collect(&mut window, &mut table)?;
+        collect(&mut window, &mut table, watch)?;
         observe(CrawlStep {
             submitted,
             registered: table.len(),
@@ -133,12 +135,13 @@ pub fn crawl<W: Pipeline>(
 fn collect<W: Pipeline>(
     window: &mut VecDeque<Receipt<W>>,
     table: &mut CycleTable,
+    watch: &dyn Watch,
 ) -> Result<(), CrawlError> {
     let path = table.len();
     let Some(receipt) = window.pop_front() else {
         return Ok(());
     };
-    match receipt.wait() {
+    match wait(receipt, watch) {
         Ok(Ended::Done(Output::Registered(cycle, true))) => {
             table.register(cycle)?;
             Ok(())

@@ -4,11 +4,12 @@
 //! - No event is lost, and an error of the source comes after all events before it.
 //! - A live feed holds a bounded number of events: when the pump stops taking them, the source waits.
 
+use super::watch::Watch;
 use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::Census;
 use regatta_portable::census::{CensusError, ThreadSpec};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -46,15 +47,22 @@ impl std::fmt::Debug for Feed {
 
 impl Feed {
     /// Waits for the next event and adds to `events` those that have come, in replay that one only.
-    /// Adds nothing at the end of the stream.
-    pub fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), FeedError> {
+    /// Adds nothing at the end of the stream. `watch` is tended meanwhile, and told that the fleet does
+    /// not work while there is nothing to wait for but the source.
+    pub fn next_batch(
+        &mut self,
+        events: &mut Vec<Event>,
+        watch: &dyn Watch,
+    ) -> Result<(), FeedError> {
         match self {
             Self::Replay(source) => {
+                watch.tend();
                 events.extend(source.next_event()?);
-                Ok(())
             }
-            Self::Live(live) => live.next_batch(events),
+            Self::Live(live) => live.next_batch(events, watch)?,
         }
+        watch.work(!events.is_empty());
+        Ok(())
     }
 }
 
@@ -93,8 +101,9 @@ impl LiveFeed {
         })
     }
 
-    fn next_batch(&mut self, events: &mut Vec<Event>) -> Result<(), FeedError> {
-        let Some(first) = self.events.as_ref().and_then(|events| events.recv().ok()) else {
+    fn next_batch(&mut self, events: &mut Vec<Event>, watch: &dyn Watch) -> Result<(), FeedError> {
+        let first = self.events.as_ref().and_then(|events| first(events, watch));
+        let Some(first) = first else {
             return self.ended();
         };
         events.push(first);
@@ -118,6 +127,25 @@ impl Drop for LiveFeed {
         (self.events, self.stop) = (None, None);
         if let Err(error) = self.ended() {
             tracing::error!("{error}");
+        }
+    }
+}
+
+/// The next event, with `watch` tended while there is none; `None` at the end of the stream.
+fn first(events: &Receiver<Event>, watch: &dyn Watch) -> Option<Event> {
+    match events.try_recv() {
+        Ok(event) => return Some(event),
+        Err(TryRecvError::Disconnected) => return None,
+        Err(TryRecvError::Empty) => watch.work(false),
+    }
+    loop {
+        match watch.tend() {
+            None => return events.recv().ok(),
+            Some(due) => match events.recv_timeout(due) {
+                Ok(event) => return Some(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            },
         }
     }
 }

@@ -23,6 +23,7 @@ mod pump;
 mod resolve;
 mod simulate;
 mod solve;
+mod watch;
 mod workload;
 mod world;
 
@@ -31,6 +32,7 @@ pub use feed::{Feed, FeedError, LiveFeed};
 pub use merge::Candidate;
 pub use pump::{BlockResult, Pump, PumpConfig, PumpError};
 pub use simulate::{Trade, Winner};
+pub use watch::{Unwatched, Watch};
 pub use workload::{Arbitrage, Output, Pipeline, Unit, fleet_config};
 pub use world::{World, WorldError};
 

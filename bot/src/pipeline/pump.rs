@@ -11,6 +11,7 @@ use super::merge::MergeJob;
 use super::resolve::{ResolveJob, group_of};
 use super::simulate::{SimError, SimJob, Simulated, Winner};
 use super::solve::BinJob;
+use super::watch::{Watch, wait};
 use super::workload::{Arbitrage, Output, Pipeline, SIM_WINDOW, Unit};
 use super::world::WorldError;
 use crate::cycles::CycleId;
@@ -129,6 +130,7 @@ pub struct BlockResult {
 pub struct Pump<'f, W: Pipeline = Arbitrage> {
     fleet: &'f Fleet<W>,
     config: PumpConfig,
+    watch: &'f dyn Watch,
     epoch: u64,
     /// The block that the pump is at, for errors.
     number: u64,
@@ -140,8 +142,13 @@ pub struct Pump<'f, W: Pipeline = Arbitrage> {
 }
 
 impl<'f, W: Pipeline> Pump<'f, W> {
-    /// A pump for the cycles that are registered, which it places into bins.
-    pub fn new(fleet: &'f Fleet<W>, config: PumpConfig) -> Result<Self, PumpError> {
+    /// A pump for the cycles that are registered, which it places into bins. `watch` is tended while
+    /// the pump waits.
+    pub fn new(
+        fleet: &'f Fleet<W>,
+        config: PumpConfig,
+        watch: &'f dyn Watch,
+    ) -> Result<Self, PumpError> {
         fleet.workload().arbitrage().place_groups()?;
         let cycles = fleet.workload().arbitrage().world().table().len();
         let resolve = Box::new(ResolveJob::new(config.bins));
@@ -149,6 +156,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
         Ok(Self {
             fleet,
             config,
+            watch,
             epoch: 0,
             number: 0,
             resolve: Some(resolve),
@@ -269,10 +277,13 @@ impl<'f, W: Pipeline> Pump<'f, W> {
                 result.profitable = merge.candidates.len();
                 Ok(merge)
             }
-            Output::Merged(_, Err(trip)) => Err(PumpError::Fuse {
-                number: self.number,
-                trip,
-            }),
+            Output::Merged(_, Err(trip)) => {
+                tracing::error!("at the trip of the outcome fuse:\n{}", self.fleet.status());
+                Err(PumpError::Fuse {
+                    number: self.number,
+                    trip,
+                })
+            }
             _ => Err(self.protocol(role)),
         }
     }
@@ -416,7 +427,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
     }
 
     fn outcome(&self, role: WorkerRole, receipt: Receipt<W>) -> Result<Ended<W>, PumpError> {
-        receipt.wait().map_err(|_| self.protocol(role))
+        wait(receipt, self.watch).map_err(|_| self.protocol(role))
     }
 
     fn finish(&self, role: WorkerRole, receipt: Receipt<W>) -> Result<Output, PumpError> {

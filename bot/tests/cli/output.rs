@@ -9,7 +9,8 @@ const KEYS: [(&str, &str); 5] = [
         "plan",
         "binding bins bounded_by budget budget.cores budget.name budget.origin budget.rule budget.threads \
          budget.within census census.binding census.count census.owner census.resource census.sizing \
-         census.threads confidence detected_milli idle_overrides oversubscribed permits profile \
+         census.threads confidence detected_milli idle_overrides limiting_file limiting_level \
+         oversubscribed permits profile \
          quota_milli quota_origin reason tier_refused tier_refused_because type",
     ),
     (

@@ -23,10 +23,20 @@ pub(crate) const VERB: Verb = Verb {
 const ALLOWED: &[&str] = &["Apache-2.0", "MIT", "Unicode-3.0"];
 
 /// Crates that are there in versions which cargo cannot unify, each with the reason.
-const DOUBLED: &[(&str, &str)] = &[(
-    "bitflags",
-    "defmt 1 depends on bitflags 1, rustix on bitflags 2; defmt is off by default",
-)];
+const DOUBLED: &[(&str, &str)] = &[
+    (
+        "bitflags",
+        "defmt 1 depends on bitflags 1, rustix on bitflags 2; defmt is off by default",
+    ),
+    (
+        "syn",
+        "loom's Windows bindings derive with syn 2, our derives with syn 3; loom is for its own tests only",
+    ),
+    (
+        "windows-link",
+        "loom's Windows bindings and the terminal's are a version apart; neither is built here",
+    ),
+];
 
 fn run(_: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let metadata = Metadata::load()?;

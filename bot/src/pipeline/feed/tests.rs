@@ -58,7 +58,7 @@ fn all(feed: &mut Feed) -> (Vec<Event>, Result<(), FeedError>) {
     let mut events = Vec::new();
     loop {
         let before = events.len();
-        match feed.next_batch(&mut events) {
+        match feed.next_batch(&mut events, &crate::pipeline::Unwatched) {
             Ok(()) if events.len() > before => {}
             end => return (events, end),
         }
@@ -126,7 +126,8 @@ fn a_batch_is_bounded_however_fast_its_source_is() {
     let (asked, _asks) = mpsc::channel();
     let live = LiveFeed::start(Box::new(Endless(asked)), Duration::ZERO, &census).unwrap();
     let (mut feed, mut events) = (Feed::Live(live), Vec::new());
-    feed.next_batch(&mut events).unwrap();
+    feed.next_batch(&mut events, &crate::pipeline::Unwatched)
+        .unwrap();
     assert!(
         (1..=PENDING + 1).contains(&events.len()),
         "{}",
@@ -142,7 +143,8 @@ fn a_stopped_feed_does_not_wait_for_the_next_time() {
     let live = LiveFeed::start(source, Duration::from_hours(1), &census).unwrap();
     let mut events = Vec::new();
     let mut feed = Feed::Live(live);
-    feed.next_batch(&mut events).unwrap();
+    feed.next_batch(&mut events, &crate::pipeline::Unwatched)
+        .unwrap();
     assert_eq!(events, [block(1)]);
     drop(feed);
     assert!(census.rows().iter().all(|row| !row.running));

@@ -44,8 +44,11 @@ fn fatal(counts: fn(&Unit) -> bool, instead: fn(Unit, &Arbitrage) -> Output) -> 
     let made = market();
     let workload = Sabotaged::new(arbitrage(&made, 4, BINS), counts, 1, instead);
     let fleet = fleet_of(workload, BINS);
-    crawl(&fleet, |_| crate::pipeline::Next::Submit).unwrap();
-    let mut pump = Pump::new(&fleet, publishing(BINS, 2)).unwrap();
+    crawl(&fleet, &crate::pipeline::Unwatched, |_| {
+        crate::pipeline::Next::Submit
+    })
+    .unwrap();
+    let mut pump = Pump::new(&fleet, publishing(BINS, 2), &crate::pipeline::Unwatched).unwrap();
     let mut results = blocks_of(&made, 5, BLOCKS)
         .into_iter()
         .map(|block| pump.run(&[block]));
@@ -233,8 +236,11 @@ fn a_role_that_answers_as_another_ends_the_run() {
         let made = market();
         let workload = Sabotaged::new(arbitrage(&made, 4, BINS), counts, 0, other);
         let fleet = fleet_of(workload, BINS);
-        crawl(&fleet, |_| crate::pipeline::Next::Submit).unwrap();
-        let mut pump = Pump::new(&fleet, publishing(BINS, 2)).unwrap();
+        crawl(&fleet, &crate::pipeline::Unwatched, |_| {
+            crate::pipeline::Next::Submit
+        })
+        .unwrap();
+        let mut pump = Pump::new(&fleet, publishing(BINS, 2), &crate::pipeline::Unwatched).unwrap();
         let error = pump.run(&blocks_of(&made, 5, 1)).unwrap_err();
         assert!(
             matches!(error, PumpError::Protocol { number: 1, role: found } if found == role),
@@ -264,7 +270,10 @@ fn a_path_that_is_no_cycle_ends_the_crawl_and_so_does_a_lost_one() {
     ] {
         let workload = Sabotaged::new(arbitrage(&market(), 4, BINS), counts, 100, instead);
         let fleet = fleet_of(workload, BINS);
-        let error = crawl(&fleet, |_| crate::pipeline::Next::Submit).unwrap_err();
+        let error = crawl(&fleet, &crate::pipeline::Unwatched, |_| {
+            crate::pipeline::Next::Submit
+        })
+        .unwrap_err();
         assert!(error.to_string().contains(message), "{error}");
         let world = fleet.workload().arbitrage().world();
         assert!(world.table().is_empty(), "a part of a market is none");

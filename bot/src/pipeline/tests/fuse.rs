@@ -16,7 +16,8 @@ fn merge_of(seed: u64, touch: &[prop::sample::Index]) -> (MergeJob, Tally) {
     let world = world_of(&made, 4);
     let groups = world.table().len().div_ceil(GROUP as usize);
     let partition = Partition::new(Policy::with_bins(BINS.into()), &vec![1; groups]).unwrap();
-    let all: Vec<PoolId> = made.market.pool_ids().collect();
+    let mut all: Vec<PoolId> = made.market.pool_ids().collect();
+    all.retain(|pool| world.index().count_of(*pool) > 0);
     let mut resolve = ResolveJob::new(BINS);
     resolve.pools = touch.iter().map(|index| *index.get(&all)).collect();
     resolve.run(&world, &partition);

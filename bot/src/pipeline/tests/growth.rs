@@ -29,10 +29,12 @@ fn touch_small(pairs: &[(u32, u32)], pools: u32) -> (usize, BlockResult) {
         })
         .collect();
     let fleet = fleet_of(arbitrage(&made, 4, 1), 1);
-    let registered = crawl(&fleet, |_| crate::pipeline::Next::Submit)
-        .unwrap()
-        .registered;
-    let mut pump = Pump::new(&fleet, publishing(1, 1)).unwrap();
+    let registered = crawl(&fleet, &crate::pipeline::Unwatched, |_| {
+        crate::pipeline::Next::Submit
+    })
+    .unwrap()
+    .registered;
+    let mut pump = Pump::new(&fleet, publishing(1, 1), &crate::pipeline::Unwatched).unwrap();
     let result = pump.run(&[block(1, updates)]).unwrap();
     drop(pump);
     assert_balanced(&fleet);
@@ -68,8 +70,11 @@ fn a_registered_cycle_takes_at_most_32_bytes() {
     let made = Generated { market, base };
     let blocks = blocks_of(&made, 1, 1);
     let fleet = fleet_of(arbitrage(&made, 4, 6), 6);
-    crawl(&fleet, |_| crate::pipeline::Next::Submit).unwrap();
-    let mut pump = Pump::new(&fleet, publishing(6, 1)).unwrap();
+    crawl(&fleet, &crate::pipeline::Unwatched, |_| {
+        crate::pipeline::Next::Submit
+    })
+    .unwrap();
+    let mut pump = Pump::new(&fleet, publishing(6, 1), &crate::pipeline::Unwatched).unwrap();
     // What grows on demand is there after a block.
     pump.run(&blocks).unwrap();
     let cycles = fleet.workload().world().table().len();

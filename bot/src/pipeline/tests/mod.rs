@@ -102,8 +102,8 @@ fn run_all<W: Pipeline>(
     blocks: &[Block],
     mut between: impl FnMut(&Fleet<W>),
 ) -> Vec<BlockResult> {
-    crawl(fleet, |_| super::Next::Submit).unwrap();
-    let mut pump = Pump::new(fleet, config).unwrap();
+    crawl(fleet, &crate::pipeline::Unwatched, |_| super::Next::Submit).unwrap();
+    let mut pump = Pump::new(fleet, config, &crate::pipeline::Unwatched).unwrap();
     let results = blocks
         .iter()
         .map(|block| {

@@ -141,7 +141,13 @@ mod tests {
     fn every_test_that_the_proof_names_is_there() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut code = String::new();
-        for folder in ["core", "backend-portable", "tests", "xtask"] {
+        for folder in [
+            "core",
+            "backend-linux",
+            "backend-portable",
+            "tests",
+            "xtask",
+        ] {
             append_rust(&root.join(folder), &mut code);
         }
         let proof = fs::read_to_string(root.join("docs/proof.md")).unwrap();

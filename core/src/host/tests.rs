@@ -12,6 +12,7 @@ mod intake;
 mod layout;
 mod lockstep;
 mod model;
+mod normal;
 mod rig;
 mod scale;
 mod stuck;

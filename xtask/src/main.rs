@@ -11,6 +11,7 @@ mod cargo;
 mod ci;
 mod core_alone;
 mod licences;
+mod model;
 mod msrv;
 mod smoke;
 mod tidy;
@@ -28,6 +29,7 @@ static VERBS: &[Verb] = &[
     tidy::VERB,
     licences::VERB,
     core_alone::VERB,
+    model::VERB,
     msrv::VERB,
     build::VERB,
     smoke::VERB,

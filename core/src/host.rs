@@ -34,6 +34,7 @@ mod epoch;
 mod error;
 mod grant;
 mod intake;
+mod normal;
 mod progress;
 mod query;
 

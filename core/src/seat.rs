@@ -283,6 +283,11 @@ impl Seat {
         }
     }
 
+    /// The unit that the seat names, for who renames units.
+    pub(crate) const fn unit_mut(&mut self) -> &mut UnitId {
+        &mut self.unit
+    }
+
     /// When the unit that the seat holds was leased.
     #[must_use]
     pub fn held_since(&self) -> Option<Instant> {

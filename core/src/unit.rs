@@ -40,6 +40,29 @@ impl UnitId {
     pub const fn generation(self) -> u32 {
         self.generation
     }
+
+    /// Follows a unit whose row trades places with another.
+    pub(crate) fn swap_rows(&mut self, a: u32, b: u32) {
+        self.index = swapped(self.index, a, b);
+    }
+
+    /// Follows a generation of a row that gets another number.
+    pub(crate) fn renumber(&mut self, row: usize, from: u32, to: u32) {
+        if (self.index(), self.generation) == (row, from) {
+            self.generation = to;
+        }
+    }
+}
+
+/// Where a reference to a row points after rows `a` and `b` have traded places.
+const fn swapped(row: u32, a: u32, b: u32) -> u32 {
+    if row == a {
+        b
+    } else if row == b {
+        a
+    } else {
+        row
+    }
 }
 
 /// How a unit ended, as a seat reports it.
@@ -109,6 +132,10 @@ impl UnitRow {
         key: 0,
         outcome: Outcome::Done,
     };
+
+    pub(crate) const fn generation(&self) -> u32 {
+        self.generation
+    }
 }
 
 impl Default for UnitRow {
@@ -153,6 +180,20 @@ impl List {
 
     pub(crate) const fn is_empty(self) -> bool {
         self.len == 0
+    }
+
+    pub(crate) const fn first(self) -> Option<u32> {
+        if self.is_empty() {
+            None
+        } else {
+            Some(self.head)
+        }
+    }
+
+    /// Follows two rows that trade places.
+    pub(crate) fn swap_rows(&mut self, a: u32, b: u32) {
+        self.head = swapped(self.head, a, b);
+        self.tail = swapped(self.tail, a, b);
     }
 }
 
@@ -253,6 +294,43 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>> UnitTable<R> {
             to.len += from.len;
         }
         *from = List::EMPTY;
+    }
+
+    /// The row behind `index` in its list.
+    pub(crate) fn after(&self, index: u32) -> Option<u32> {
+        let next = self.rows()[index as usize].next;
+        (next != NIL).then_some(next)
+    }
+
+    /// Two rows trade places. Whoever keeps lists or ids must follow.
+    pub(crate) fn swap_rows(&mut self, a: u32, b: u32) {
+        let rows = self.0.as_mut();
+        rows.swap(a as usize, b as usize);
+        for row in rows {
+            row.next = swapped(row.next, a, b);
+        }
+    }
+
+    /// Gives the generation `from` of a row the number `to`, if the row has it now.
+    pub(crate) fn renumber(&mut self, row: usize, from: u32, to: u32) {
+        let row = &mut self.0.as_mut()[row];
+        if row.generation == from {
+            row.generation = to;
+        }
+    }
+
+    /// Whether `unit` names the unit of its row.
+    pub(crate) fn is_current(&self, unit: UnitId) -> bool {
+        let row = self.rows().get(unit.index());
+        row.is_some_and(|row| row.generation == unit.generation)
+    }
+
+    /// Forgets of units that were read what nobody reads again.
+    pub(crate) fn forget_read(&mut self) {
+        let rows = self.0.as_mut().iter_mut();
+        for row in rows.filter(|row| row.place == Place::Collected) {
+            (row.key, row.outcome) = (UnitRow::FREE.key, UnitRow::FREE.outcome);
+        }
     }
 
     /// Marks a row that is in no list as being with a seat.

@@ -116,6 +116,14 @@ static STEPS: &[Step] = &[
         does: Does::Cargo("test --locked --workspace --doc", None),
     },
     Step {
+        name: "model",
+        does: Does::Verb,
+    },
+    Step {
+        name: "planted",
+        does: Does::Cargo("xtask model --planted", None),
+    },
+    Step {
         name: "build",
         does: Does::Verb,
     },
@@ -254,7 +262,10 @@ mod tests {
     fn steps_are_selected_by_name() {
         let all: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         assert_eq!(names(&[]), all);
-        assert_eq!(names(&["--from", "doctest"]), ["doctest", "build", "smoke"]);
+        assert_eq!(
+            names(&["--from", "doctest"]),
+            ["doctest", "model", "planted", "build", "smoke"]
+        );
         assert_eq!(names(&["--only", "fmt"]), ["fmt"]);
         assert_eq!(
             selected(&args(&["--from", "fmt", "--only", "fmt"]))

@@ -14,6 +14,7 @@ mod docs;
 mod elf;
 mod licences;
 mod loom;
+mod model;
 mod msrv;
 mod no_std;
 mod smoke;
@@ -35,6 +36,7 @@ static VERBS: &[Verb] = &[
     docs::VERB,
     no_std::VERB,
     loom::VERB,
+    model::VERB,
     msrv::VERB,
     build::VERB,
     smoke::VERB,

@@ -236,7 +236,7 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: us
 }
 
 /// The first member of `mask` at or after `from`, going round. The mask must not be empty.
-fn first_from(mask: u64, from: u8) -> SeatId {
+pub(super) fn first_from(mask: u64, from: u8) -> SeatId {
     let ahead = mask.rotate_right(u32::from(from)).trailing_zeros();
     let index = (ahead + u32::from(from)) % u64::BITS;
     SeatId::new(u8::try_from(index).unwrap_or(0))

@@ -132,6 +132,17 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: us
         } else if self.backstop_at.is_none() {
             self.backstop_at = Some(now + self.backstop);
             self.last_tick = now;
+            self.void_strikes();
+        }
+    }
+
+    /// The count of ticks begins: what moved before, or did not, is of no account.
+    fn void_strikes(&mut self) {
+        for (role, lane) in self.table.0.ids().zip(&mut self.lanes) {
+            // What an alarm has yet to tell stays as it was.
+            if !self.stuck.contains(role) {
+                lane.strikes = Strikes::default();
+            }
         }
     }
 

@@ -13,6 +13,7 @@ mod layout;
 mod liveness;
 mod lockstep;
 mod model;
+mod normal;
 mod rig;
 mod scale;
 mod stuck;

@@ -238,3 +238,18 @@ fn a_seat_that_is_stuck_in_its_unit_is_seen_and_not_aborted() {
     rig.finish(SeatId::new(POOL + 1));
     assert_eq!(rig.host.oldest_running(role, rig.now), None);
 }
+
+#[test]
+fn what_moved_before_the_backstop_was_armed_is_no_movement_since() {
+    let mut rig = pinned();
+    rig.enqueue(W::Resolve);
+    rig.pump();
+    rig.finish(SeatId::new(POOL));
+    rig.pump();
+    rig.enqueue(W::Resolve);
+    for tick in 1..=K {
+        rig.now = rig.host.next_deadline(&rig.guard).unwrap();
+        tick_only(&mut rig);
+        assert_eq!(rig.alarms().is_empty(), tick < K, "tick {tick}");
+    }
+}

@@ -1,0 +1,222 @@
+//! The planted changes: each takes one rule out of the core, or bends it.
+
+use crate::verb::Error;
+
+/// A change of the core that must not go unnoticed.
+pub(super) struct Change {
+    /// Its name, and that of its folder.
+    pub(super) name: &'static str,
+    /// What is wrong with it.
+    pub(super) what: &'static str,
+    /// The file of the core that it is made in.
+    pub(super) file: &'static str,
+    /// What stands there, exactly once.
+    pub(super) from: &'static str,
+    /// What stands there instead.
+    pub(super) to: &'static str,
+    /// What must notice.
+    pub(super) seen: Seen,
+}
+
+/// What notices a change.
+#[derive(Clone, Copy)]
+pub(super) enum Seen {
+    /// The walk.
+    Walk,
+    /// A test of the core, by its filter: the walk has no property for it.
+    CoreTest(&'static str),
+}
+
+impl Change {
+    /// The changed text of the file.
+    pub(super) fn apply(&self, text: &str) -> Result<String, Error> {
+        match text.matches(self.from).count() {
+            1 => Ok(text.replacen(self.from, self.to, 1)),
+            found => Err(Error::Failed(format!(
+                "model: the planted change `{}` must fit {} exactly once, and fits {found} times: \
+                 bring it in line with the code",
+                self.name, self.file
+            ))),
+        }
+    }
+}
+
+/// A change that the walk must find.
+const fn walk(
+    name: &'static str,
+    what: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+) -> Change {
+    Change {
+        name,
+        what,
+        file,
+        from,
+        to,
+        seen: Seen::Walk,
+    }
+}
+
+const CLOSE: &str = "core/src/host/close.rs";
+const COMPLETE: &str = "core/src/host/complete.rs";
+const DEATH: &str = "core/src/host/death.rs";
+const EPOCH: &str = "core/src/host/epoch.rs";
+const GRANT: &str = "core/src/host/grant.rs";
+const PROGRESS: &str = "core/src/host/progress.rs";
+const LANE: &str = "core/src/lane.rs";
+const SEAT: &str = "core/src/seat.rs";
+const UNIT: &str = "core/src/unit.rs";
+
+/// Every planted change.
+pub(super) static CHANGES: &[Change] = &[
+    walk(
+        "hand-back-dropped",
+        "a unit that is handed back returns to no queue",
+        GRANT,
+        "self.return_to_queue(role, unit, seat);",
+        "",
+    ),
+    walk(
+        "edge-not-settled",
+        "a posture edge is counted and not looked into",
+        PROGRESS,
+        "self.counters.0.edges += 1;\n        self.settle(now, guard);",
+        "self.counters.0.edges += 1;\n        let _ = (now, guard);",
+    ),
+    walk(
+        "lane-not-armed",
+        "the arming rule forgets the first lane that waits",
+        PROGRESS,
+        "for role in self.waiting.iter() {",
+        "for role in self.waiting.iter().skip(1) {",
+    ),
+    walk(
+        "backlog-arms",
+        "the backstop is armed iff a backlog is not empty: queued units are forgotten",
+        PROGRESS,
+        "armed |= hold != Some(HoldReason::Slots);",
+        "armed |= !self.lanes[role.index()].backlog.is_empty();",
+    ),
+    walk(
+        "tick-not-rearmed",
+        "a tick leaves the deadline that has passed",
+        PROGRESS,
+        "            self.last_tick = now;\n            self.backstop_at = Some(now + self.backstop);\n        }\n        self.settle",
+        "            self.last_tick = now;\n        }\n        self.settle",
+    ),
+    walk(
+        "strike-not-excused",
+        "ticks in which the guard held a lane count against it",
+        PROGRESS,
+        "            if hold.is_some() {\n                self.excuse(role);\n            }",
+        "",
+    ),
+    walk(
+        "resolved-twice",
+        "a unit that ends with its seat ends twice",
+        COMPLETE,
+        "self.end(role, unit.index, outcome);\n        true",
+        "self.end(role, unit.index, outcome);\n        self.end(role, unit.index, outcome);\n        true",
+    ),
+    walk(
+        "generation-kept",
+        "a freed row keeps its generation, so old ids are valid again",
+        UNIT,
+        "generation: row.generation.wrapping_add(1),",
+        "generation: row.generation,",
+    ),
+    walk(
+        "released-unread",
+        "a row is given back before its outcome was read",
+        COMPLETE,
+        ".find(unit, |place| place == Place::Collected)?",
+        ".find(unit, |place| place != Place::Free)?",
+    ),
+    walk(
+        "permit-leaked",
+        "a unit that ended keeps its permit",
+        COMPLETE,
+        "self.in_use -= 1;",
+        "",
+    ),
+    walk(
+        "cordon-not-held",
+        "a cordoned lane goes on leasing",
+        LANE,
+        "        if guard.posture.cordoned {\n            return Err(HoldReason::Cordoned);\n        }\n",
+        "",
+    ),
+    walk(
+        "floor-not-held",
+        "a cordon does not slow the floored lane",
+        LANE,
+        "            && guard.posture.cordoned\n            && load.running",
+        "            && !guard.posture.cordoned\n            && load.running",
+    ),
+    walk(
+        "permits-exceeded",
+        "one unit more than there are permits may start",
+        LANE,
+        "load.in_use >= guard.permits.total",
+        "load.in_use > guard.permits.total",
+    ),
+    walk(
+        "pin-not-released",
+        "a key moves away and its seat stays pinned",
+        EPOCH,
+        "if parting.phase() == SlotPhase::Pinned {",
+        "if false {",
+    ),
+    walk(
+        "keys-not-requeued",
+        "a key moves and the units that wait for it stay",
+        EPOCH,
+        "            self.requeue_keys(role);",
+        "            let _ = Self::requeue_keys;",
+    ),
+    walk(
+        "dead-seat-idle",
+        "a seat that died idle still counts as idle",
+        DEATH,
+        "        self.note_phase(seat);\n        self.loaded &= !seat.bit();",
+        "        self.loaded &= !seat.bit();",
+    ),
+    walk(
+        "latch-not-faulting",
+        "a lane that the death's cordon holds for ever keeps its units",
+        DEATH,
+        "if lane.owns_receipts && lane.cordon == CordonClass::Deferrable {",
+        "if false && lane.cordon == CordonClass::Deferrable {",
+    ),
+    walk(
+        "any-report-counts",
+        "a seat's report ends whatever it holds",
+        SEAT,
+        "        self.check_unit(event, unit)?;\n        Ok(self.step(event)?)",
+        "        let _ = unit;\n        Ok(self.step(event)?)",
+    ),
+    walk(
+        "backlog-kept",
+        "quiescing leaves what the guard holds",
+        CLOSE,
+        "self.end_backlog(role, Outcome::NotRun);",
+        "",
+    ),
+    walk(
+        "lease-kept",
+        "a fence leaves a lease that nobody will ever report",
+        CLOSE,
+        "self.take_lease_back(seat, unit);",
+        "let _ = Self::take_lease_back;",
+    ),
+    Change {
+        name: "hand-back-last",
+        what: "a unit that is handed back waits behind those that came later",
+        file: GRANT,
+        from: "self.units.push_front(list, unit.index, Place::Queue);",
+        to: "self.units.push_back(list, unit.index, Place::Queue);",
+        seen: Seen::CoreTest("host::tests"),
+    },
+];

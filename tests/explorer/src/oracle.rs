@@ -95,7 +95,10 @@ pub(crate) fn hold(
             deferred && guard.permits.below_floor,
             HoldReason::BelowFloor,
         ),
-        (guard.ledger.holds.contains(role), HoldReason::Ledger),
+        (
+            spec.cordon != CordonClass::Never && guard.ledger.holds.contains(role),
+            HoldReason::Ledger,
+        ),
         (own >= slots, HoldReason::Slots),
         (
             floored && own >= slots.div_ceil(2).max(1),

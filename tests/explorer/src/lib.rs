@@ -17,6 +17,12 @@
 //! - **Pending edges.** An edge carries no value, which is checked too, so a bag of edges on their way has no
 //!   content. An edge may come in any state any number of times: that is every way to be late, doubled and
 //!   reordered, and each walk without one is the walk in which it was lost.
+//! - **Reports of units that are gone.** Their ids match nothing ever again and are one id. Instead of keeping
+//!   such a report on its way, each state is shown it from every seat and must refuse it. A report of a
+//!   unit that ended and was not released is kept, and may come at any time.
+//! - **Polls where nothing waits.** They look at the guard as an edge does, and an edge may come at any time.
+//! - **Memory that nobody reads.** Key and outcome of a unit that was read, and strikes that the next tick
+//!   will void anyway (`normalise` again).
 //! - **Panics of units.** How a unit ended is written to its row and read from there; nothing looks at it.
 //! - **The order among units that were read.** They are only waiting to be released.
 //!

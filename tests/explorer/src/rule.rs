@@ -85,7 +85,7 @@ impl Rule {
                 "in every state each lane has submitted = in flight + waiting + resolved, recounted from rows and from outside"
             }
             Self::Grants => {
-                "once grants are polled, no unit waits that a seat could take and the guard allows; what is granted, they did"
+                "once grants are polled, no unit waits that a seat could take and the guard allows; what is granted, they did; what is handed back comes first"
             }
             Self::Armed => {
                 "once grants are polled, there is a deadline iff a waiting unit has an idle seat and the guard holds it; it is at most \u{394} ahead"

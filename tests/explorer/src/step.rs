@@ -317,6 +317,24 @@ impl Step<'_> {
         };
         ensure(reason == held, Rule::Grants, || {
             format!("{seat:?} {unit:?} is held by {held:?}, and started with {started:?}")
+        })?;
+        if reason.is_some() && self.state.is_open(unit) {
+            self.comes_first(role, unit, seat)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a unit that was handed back is the next of its lane, or of its pin, to be granted.
+    fn comes_first(&self, role: RoleId, unit: UnitId, seat: SeatId) -> Result<(), Violation> {
+        let guard = self.state.env.guard.opened().view(self.scene.size);
+        let keyed = self.scene.world.keyed(role);
+        let mut host = self.state.host.clone();
+        let mut granted = std::iter::from_fn(|| host.poll_grant(self.now, &guard));
+        let next = granted.find(|grant| grant.role == role && (!keyed || grant.seat == seat));
+        // Under a cordon for good nothing of the lane may be granted at all.
+        let right = next.is_none_or(|grant| grant.unit == unit);
+        ensure(right, Rule::Grants, || {
+            format!("{unit:?} was handed back, and {next:?} comes before it")
         })
     }
 

@@ -1,4 +1,8 @@
 //! Walks at the smallest size, and what they must find.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail as tests do, and clippy knows only functions marked as such"
+)]
 
 use regatta_core::role::RoleId;
 use regatta_explorer::action::{Action, Alphabet};

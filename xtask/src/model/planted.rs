@@ -2,8 +2,8 @@
 //!
 //! Each change of [`CHANGES`] is made to a copy of the core, in a workspace of its own under
 //! `target/planted`, with the explorer beside it. It is one folder for all, since cargo tells the crates of two
-//! workspaces that share a target directory apart by nothing but the age of their files. The walk must find it, or the test of the core that the change
-//! names must. A change that nothing catches fails the verb: then a rule is stated that nothing proves.
+//! workspaces that share a target directory apart by nothing but the age of their files. The walk must find the
+//! change. One that survives fails the verb: then a rule is stated that nothing proves.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-use super::changes::{CHANGES, Change, Seen};
+use super::changes::{CHANGES, Change};
 use crate::cargo::{Metadata, cargo, shown};
 use crate::tidy::tracked_paths;
 use crate::verb::Error;
@@ -49,10 +49,7 @@ pub(super) fn run(size: &str, out: &mut dyn Write) -> Result<(), Error> {
             target: root.join("target"),
         };
         place.fill(change)?;
-        let caught = match change.seen {
-            Seen::Walk => place.walk(size)?,
-            Seen::CoreTest(filter) => place.core_test(filter)?,
-        };
+        let caught = place.walk(size)?;
         let seconds = begun.elapsed().as_secs_f64();
         let verdict = caught.as_deref().unwrap_or("SURVIVED");
         let (name, what) = (change.name, change.what);
@@ -115,9 +112,9 @@ impl Place {
     fn walk(&self, size: &str) -> Result<Option<String>, Error> {
         // A change that does not compile shows nothing.
         let mut build = self.cargo(&["build", "--quiet", "--profile", "planted"]);
-        let built = finish(&mut build)?;
-        if !built.status.success() {
-            return Err(failed(&build, &built));
+        let done = finish(&mut build)?;
+        if !done.status.success() {
+            return Err(failed(&build, &done));
         }
         let mut walk = Command::new(self.target.join("planted").join("model"));
         let walked = finish(walk.args(["--size", size]))?;
@@ -127,18 +124,6 @@ impl Place {
             Some(1) => Ok(Some(caught_by(&said))),
             _ => Err(failed(&walk, &walked)),
         }
-    }
-
-    /// The test of the core that fails.
-    fn core_test(&self, filter: &str) -> Result<Option<String>, Error> {
-        let mut build = self.cargo(&["test", "--quiet", "-p", "regatta-core", "--lib", "--no-run"]);
-        let built = finish(&mut build)?;
-        if !built.status.success() {
-            return Err(failed(&build, &built));
-        }
-        let mut test = self.cargo(&["test", "--quiet", "-p", "regatta-core", "--lib", filter]);
-        let tested = finish(&mut test)?;
-        Ok((!tested.status.success()).then(|| format!("test {filter}")))
     }
 }
 
@@ -227,7 +212,6 @@ mod tests {
             file: "f.rs",
             from,
             to: "z",
-            seen: Seen::Walk,
         };
         assert_eq!(change("b").apply("a b c").unwrap(), "a z c");
         assert!(change("b").apply("a b b").is_err());

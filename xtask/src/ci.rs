@@ -97,11 +97,11 @@ static STEPS: &[Step] = &[
     },
     Step {
         name: "no-std",
-        does: Does::Verb,
+        does: Does::VerbWith("no-std", "--if-possible"),
     },
     Step {
         name: "bare-target",
-        does: Does::VerbWith("no-std", "--target thumbv7em-none-eabihf"),
+        does: Does::VerbWith("no-std", "--target thumbv7em-none-eabihf --if-possible"),
     },
     Step {
         name: "loom",

@@ -15,6 +15,18 @@ use crate::cargo::{Metadata, cargo, output, run};
 use crate::core_alone::{CORE, FEATURES};
 use crate::verb::Error;
 
+/// Why this machine cannot do it, if it cannot.
+pub(super) fn impossible() -> Option<String> {
+    let version = Command::new("apt-get").arg("--version").output();
+    version
+        .is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        .then(|| {
+            "no-std: this machine has no apt-get, and the compiler for another target comes from Debian's \
+             archive: run this on Debian 12 or later"
+                .to_owned()
+        })
+}
+
 /// The compiler, and the sources of its libraries.
 const PACKAGES: &[&str] = &["rustc-web", "rust-web-src"];
 
@@ -115,14 +127,6 @@ struct Apt {
 
 impl Apt {
     fn new(folder: &Path) -> Result<Self, Error> {
-        let version = Command::new("apt-get").arg("--version").output();
-        if version.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            return Err(Error::Failed(
-                "no-std: this machine has no apt-get, and the compiler for another target comes from Debian's \
-                 archive: run this on Debian 12 or later"
-                    .to_owned(),
-            ));
-        }
         let apt = Self {
             folder: folder.join("apt"),
         };

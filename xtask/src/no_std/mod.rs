@@ -18,11 +18,18 @@ use crate::verb::{Args, Error, Flag, Verb};
 pub(crate) const VERB: Verb = Verb {
     name: "no-std",
     doc: "runs a fleet without std, allocator or C library, and sees that an allocator would not link",
-    flags: &[Flag {
-        name: "--target",
-        value: Some("TRIPLE"),
-        doc: "build the core for this target instead, with a compiler from Debian's archive",
-    }],
+    flags: &[
+        Flag {
+            name: "--target",
+            value: Some("TRIPLE"),
+            doc: "build the core for this target instead, with a compiler from Debian's archive",
+        },
+        Flag {
+            name: "--if-possible",
+            value: None,
+            doc: "say so and succeed where this machine cannot do it",
+        },
+    ],
     run,
 };
 
@@ -38,14 +45,23 @@ const NO_ALLOCATOR: &str = "no global memory allocator found";
 const ALLOCATES: &[&str] = &["__rust_alloc", "__rust_dealloc", "__rust_realloc", "malloc"];
 
 fn run(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
-    if let Some(target) = args.value("--target") {
-        return bare::build(target, out);
-    }
     let host = Rustc::load()?.host;
-    if !(host.starts_with("x86_64-") && host.contains("-linux-")) {
-        return Err(Error::Failed(format!(
-            "no-std: this is {host}; the freestanding program knows the system calls of x86_64 Linux only"
-        )));
+    let impossible = match args.value("--target") {
+        Some(_) => bare::impossible(),
+        None => (!(host.starts_with("x86_64-") && host.contains("-linux-"))).then(|| {
+            format!(
+                "no-std: this is {host}; the freestanding program knows the system calls of x86_64 Linux only"
+            )
+        }),
+    };
+    match (impossible, args.value("--target")) {
+        (Some(reason), _) if args.has("--if-possible") => {
+            writeln!(out, "{reason}: skipped")?;
+            return Ok(());
+        }
+        (Some(reason), _) => return Err(Error::Failed(reason)),
+        (None, Some(target)) => return bare::build(target, out),
+        (None, None) => {}
     }
     let mut command = freestanding(&host, None);
     let binary = built_executable(&mut command)?;

@@ -268,20 +268,20 @@ fn lockstep(layout: &Layout, script: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(2_800))]
 
     #[test]
-    fn the_pinned_layout_follows_the_model(script in proptest::collection::vec(step(), 0..200)) {
+    fn the_pinned_layout_follows_the_model(script in proptest::collection::vec(step(), 0..250)) {
         lockstep(&Layout::pinned(), &script);
     }
 
     #[test]
-    fn the_serial_layout_follows_the_model(script in proptest::collection::vec(step(), 0..200)) {
+    fn the_serial_layout_follows_the_model(script in proptest::collection::vec(step(), 0..250)) {
         lockstep(&Layout::serial(), &script);
     }
 
     #[test]
-    fn an_odd_table_follows_the_model(script in proptest::collection::vec(step(), 0..200)) {
+    fn an_odd_table_follows_the_model(script in proptest::collection::vec(step(), 0..250)) {
         lockstep(&Layout::odd(), &script);
     }
 }

@@ -106,7 +106,7 @@ pub struct RunArgs {
     pub plan: PlanArgs,
 
     /// Run a named incident instead of blocks.
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["blocks", "block_time", "top", "min_profit"])]
     pub scenario: Option<ScenarioArg>,
 
     /// What to log to stderr.

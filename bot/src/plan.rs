@@ -7,6 +7,7 @@ use regatta_core::budget::{MilliCpu, Origin, OverrideError, Overrides, Quota, Se
 use regatta_core::plan::{Bindings, BootRefused, FleetPlan, PlanInput, TierRefused};
 use regatta_core::role::{FLEET_ROLES, WorkerRole};
 use regatta_portable::BINDINGS;
+use std::ffi::OsString;
 use thiserror::Error;
 
 /// The prefix of a setting's environment variable.
@@ -45,19 +46,20 @@ impl From<BootRefused> for PlanError {
 /// The overrides of both layers.
 pub fn overrides(
     args: &PlanArgs,
-    env: impl Fn(&str) -> Option<std::ffi::OsString>,
+    env: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Overrides, PlanError> {
     let table = &FLEET_ROLES;
     let mut overrides = Overrides::none();
-    for key in Setting::all(table).filter_map(|setting| setting.key(table)) {
-        let key = key.to_string();
-        let name = format!("{ENV_PREFIX}{}", key.to_uppercase());
-        if let Some(value) = env(&name) {
-            let value = value
-                .into_string()
-                .map_err(|_| PlanError::NotUnicode { name })?;
-            overrides.set(table, &key, &value, Origin::Environment)?;
-        }
+    for (name, value) in env {
+        let Some(key) = name.to_str().and_then(|name| name.strip_prefix(ENV_PREFIX)) else {
+            continue;
+        };
+        // A variable of ours that is no setting is a slip of the pen, and must not fall through.
+        let key = key.to_lowercase();
+        let value = value.into_string().map_err(|_| PlanError::NotUnicode {
+            name: name.to_string_lossy().into_owned(),
+        })?;
+        overrides.set(table, &key, &value, Origin::Environment)?;
     }
     for pair in &args.set {
         let (key, value) = pair
@@ -84,7 +86,7 @@ pub fn derive(args: &PlanArgs) -> Result<(FleetPlan, Findings), PlanError> {
 
 /// The overrides of the command line and of the process's environment.
 pub fn from_process(args: &PlanArgs) -> Result<Overrides, PlanError> {
-    overrides(args, |name| std::env::var_os(name))
+    overrides(args, std::env::vars_os())
 }
 
 /// The plan that follows from `quota` where `bindings` are offered.
@@ -170,14 +172,31 @@ mod tests {
         }
     }
 
+    fn env(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        let owned = |pair: &(&str, &str)| (pair.0.into(), pair.1.into());
+        pairs.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn a_misspelt_variable_does_not_fall_through() {
+        let error = overrides(&args(&[]), env(&[("REGATTA_SOLVER_PIN", "3")])).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("solver_pin") && error.contains("environment"),
+            "{error}"
+        );
+    }
+
     #[test]
     fn the_command_line_wins_over_the_environment() {
-        let env = |name: &str| match name {
-            "REGATTA_QUOTA" => Some("3000".into()),
-            "REGATTA_AMBIENT_IO_CORES" => Some("1".into()),
-            _ => None,
+        let env = || {
+            env(&[
+                ("REGATTA_QUOTA", "3000"),
+                ("REGATTA_AMBIENT_IO_CORES", "1"),
+                ("PATH", "somewhere"),
+            ])
         };
-        let both = overrides(&args(&["--quota", "4000"]), env)
+        let both = overrides(&args(&["--quota", "4000"]), env())
             .unwrap()
             .quota()
             .unwrap();
@@ -185,22 +204,22 @@ mod tests {
             (both.value.milli(), both.origin),
             (4000, Origin::CommandLine)
         );
-        let one = overrides(&args(&[]), env).unwrap().quota().unwrap();
+        let one = overrides(&args(&[]), env()).unwrap().quota().unwrap();
         assert_eq!((one.value.milli(), one.origin), (3000, Origin::Environment));
     }
 
     #[test]
     fn a_malformed_override_names_key_text_and_what_it_takes() {
-        let env = |name: &str| (name == "REGATTA_SOLVER_PINS").then(|| "many".into());
-        let error = overrides(&args(&[]), env).unwrap_err().to_string();
+        let many = env(&[("REGATTA_SOLVER_PINS", "many")]);
+        let error = overrides(&args(&[]), many).unwrap_err().to_string();
         for part in ["solver_pins", "many", "environment", "1 to 64"] {
             assert!(error.contains(part), "{error}");
         }
-        let error = overrides(&args(&["--set", "nothing"]), |_| None)
+        let error = overrides(&args(&["--set", "nothing"]), env(&[]))
             .unwrap_err()
             .to_string();
         assert!(error.contains("KEY=VALUE"), "{error}");
-        let error = overrides(&args(&["--set", "no_such=1"]), |_| None)
+        let error = overrides(&args(&["--set", "no_such=1"]), env(&[]))
             .unwrap_err()
             .to_string();
         assert!(error.contains("no_such"), "{error}");

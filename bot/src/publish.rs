@@ -85,6 +85,7 @@ fn winner_record(winner: &Winner, graph: &CycleGraph, world: &World) -> Option<W
         input: optimum.input,
         output: optimum.output,
         profit: optimum.profit,
+        least_input: winner.least_input,
         hops,
         shown: show_amount(optimum.profit, base_token(market, graph)),
     })

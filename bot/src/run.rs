@@ -37,6 +37,9 @@ const WETH: Address = Address::new([
 /// The name of the chain that the embedded source makes up.
 pub(crate) const CHAIN: &str = "embedded";
 
+/// The most cycles that a run registers: 1.4 gigabytes of them.
+const MAX_CYCLES: usize = 50_000_000;
+
 /// How long a run lets its fleet drain at the end. Nothing is owed by then.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -178,6 +181,7 @@ pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
     let (plan, findings) = plan::derive(&args.plan)?;
     let start = start(args)?;
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
+    graph.at_most(MAX_CYCLES)?;
     let bins = plan.keys(WorkerRole::Solver.id());
     reporter.emit(&Record::Plan(plan::record(&plan, &findings)))?;
 

@@ -86,6 +86,16 @@ pub enum GraphError {
         /// The most hops that were allowed.
         max_hops: u8,
     },
+    /// There are more cycles than a run has memory for.
+    #[error(
+        "there are more than {limit} cycles of up to {max_hops} hops; allow fewer hops or list fewer pools"
+    )]
+    TooManyCycles {
+        /// The most hops that were allowed.
+        max_hops: u8,
+        /// The most cycles that are taken.
+        limit: usize,
+    },
     /// More pools may lie on cycles than edge ids can name.
     #[error(
         "{pools} pools may lie on cycles of up to {max_hops} hops from {base}; at most \
@@ -327,6 +337,17 @@ impl CycleGraph {
     #[must_use]
     pub const fn crawl_from(&self, cursor: Cursor) -> Crawl<'_> {
         Crawl::new(self, cursor)
+    }
+
+    /// Refuses a graph of more than `limit` cycles. Counts no further than that.
+    pub fn at_most(&self, limit: usize) -> Result<(), GraphError> {
+        match self.crawl().nth(limit) {
+            None => Ok(()),
+            Some(_) => Err(GraphError::TooManyCycles {
+                max_hops: self.max_hops,
+                limit,
+            }),
+        }
     }
 
     /// How many cycles of 2, 3 and 4 hops there are. It crawls them.

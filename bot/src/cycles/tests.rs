@@ -280,3 +280,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_graph_of_too_many_cycles_is_refused_without_counting_them_all() {
+    let market = real_market();
+    let graph = CycleGraph::new(&market, WETH.parse().unwrap(), 4).unwrap();
+    let cycles = usize::try_from(graph.count().iter().sum::<u64>()).unwrap();
+    assert_eq!(graph.at_most(cycles), Ok(()));
+    assert_eq!(
+        graph.at_most(cycles - 1),
+        Err(GraphError::TooManyCycles {
+            max_hops: 4,
+            limit: cycles - 1
+        })
+    );
+}

@@ -335,9 +335,13 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             let receipt = self.submit(role, 0, Unit::Simulate(job))?;
             let smaller = self.simulated(winner.id, receipt, result)?;
             // The profit is proved already; only its input may get smaller.
-            result
-                .winners
-                .push(smaller.ok().flatten().unwrap_or(winner));
+            result.winners.push(match smaller {
+                Ok(Some(least)) => Winner {
+                    least_input: true,
+                    ..least
+                },
+                Ok(None) | Err(_) => winner,
+            });
         }
         Ok(merged)
     }
@@ -358,7 +362,13 @@ impl<'f, W: Pipeline> Pump<'f, W> {
         let (number, cycle) = (self.number, id.number());
         match self.outcome(role, receipt)? {
             Ended::Done(Output::Simulated(Simulated(ended))) => match ended {
-                Ok(trade) => return Ok(Ok(trade.map(|trade| Winner { id, trade }))),
+                Ok(trade) => {
+                    return Ok(Ok(trade.map(|trade| Winner {
+                        id,
+                        trade,
+                        least_input: false,
+                    })));
+                }
                 Err(SimError::NotProved(not_proved)) => return Ok(Err(not_proved)),
                 Err(error @ SimError::Disagrees(_)) => {
                     tracing::error!("block {number}: cycle {cycle}: {error}");

@@ -36,6 +36,9 @@ pub struct Winner {
     pub id: CycleId,
     /// The trade.
     pub trade: Trade,
+    /// Whether its input is proved to be the smallest of all that have the profit. It is the least for
+    /// its output in any case.
+    pub least_input: bool,
 }
 
 /// A trade: what goes in and what each hop gives, in the smallest units of the tokens.

@@ -201,6 +201,8 @@ pub struct WinnerRecord {
     /// The difference: the proved largest.
     #[serde(serialize_with = "decimal")]
     pub profit: u128,
+    /// Whether no smaller input has the same profit, as far as was proved.
+    pub least_input: bool,
     /// The trades.
     pub hops: Vec<HopRecord>,
     /// The profit in the base token, for people.

@@ -24,7 +24,7 @@ const KEYS: [(&str, &str); 5] = [
          sim_failed simulated solved suppressed timing timing.cycle_us timing.held timing.posture \
          timing.walk_us touched type unproved winners winners.cycle winners.hops winners.hops.amount_in \
          winners.hops.amount_out winners.hops.pool winners.hops.token_in winners.hops.token_out \
-         winners.input winners.kind winners.output winners.path winners.profit",
+         winners.input winners.kind winners.least_input winners.output winners.path winners.profit",
     ),
     ("missed", "chain covered_by hash number type"),
     (

@@ -243,6 +243,12 @@ pub static SIZES: &[Size] = &[
     Size {
         name: "large",
         units: 4,
+        ..SMALL
+    },
+    Size {
+        name: "huge",
+        units: 4,
+        reads_at_once: false,
         batches: true,
         ..SMALL
     },

@@ -18,7 +18,7 @@ pub(crate) const VERB: Verb = Verb {
         Flag {
             name: "--size",
             value: Some("SIZE"),
-            doc: "tiny, small, medium (the default) or large",
+            doc: "tiny, small, medium (the default), large or huge",
         },
         Flag {
             name: "--world",

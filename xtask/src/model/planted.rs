@@ -127,18 +127,30 @@ impl Place {
     }
 }
 
-/// The manifest of the copy.
+/// The manifest of the copy. A list may go over several lines.
 fn planted_manifest(text: &str) -> Result<String, Error> {
-    let mut lines: Vec<&str> = text.lines().collect();
-    for (start, instead) in MANIFEST {
-        let mut found = lines.iter_mut().filter(|line| line.starts_with(start));
-        match (found.next(), found.next()) {
-            (Some(line), None) => *line = instead,
-            _ => {
-                return Err(Error::Failed(format!(
-                    "model: Cargo.toml must have exactly one line that starts with `{start}`"
-                )));
-            }
+    let mut lines: Vec<&str> = Vec::new();
+    let mut replaced = [0; MANIFEST.len()];
+    let mut in_list = false;
+    for line in text.lines() {
+        let list = MANIFEST
+            .iter()
+            .position(|(start, _)| line.starts_with(start));
+        if let Some(list) = list {
+            lines.push(MANIFEST[list].1);
+            replaced[list] += 1;
+            in_list = true;
+        }
+        if !in_list {
+            lines.push(line);
+        }
+        in_list &= !line.ends_with(']');
+    }
+    for ((start, _), times) in MANIFEST.iter().zip(replaced) {
+        if times != 1 {
+            return Err(Error::Failed(format!(
+                "model: Cargo.toml must have exactly one list that starts with `{start}`, and has {times}"
+            )));
         }
     }
     Ok(format!("{}\n{PROFILE}", lines.join("\n")))
@@ -227,6 +239,8 @@ mod tests {
         assert!(planted.contains("resolver = \"3\"\n") && planted.contains("[profile.planted]"));
         assert!(!planted.contains("\"b\""));
         assert!(planted_manifest("[workspace]\n").is_err());
+        let long = "[workspace]\nmembers = [\n    \"a\",\n]\ndefault-members = [\"b\"]\nresolver = \"3\"\n";
+        assert_eq!(planted_manifest(long).unwrap(), planted);
     }
 
     #[test]

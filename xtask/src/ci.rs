@@ -120,6 +120,10 @@ static STEPS: &[Step] = &[
         does: Does::Verb,
     },
     Step {
+        name: "model-large",
+        does: Does::VerbWith("model", "--size large"),
+    },
+    Step {
         name: "planted",
         does: Does::Cargo("xtask model --planted", None),
     },
@@ -264,7 +268,14 @@ mod tests {
         assert_eq!(names(&[]), all);
         assert_eq!(
             names(&["--from", "doctest"]),
-            ["doctest", "model", "planted", "build", "smoke"]
+            [
+                "doctest",
+                "model",
+                "model-large",
+                "planted",
+                "build",
+                "smoke"
+            ]
         );
         assert_eq!(names(&["--only", "fmt"]), ["fmt"]);
         assert_eq!(

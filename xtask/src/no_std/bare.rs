@@ -30,10 +30,20 @@ pub(super) fn impossible() -> Option<String> {
 /// The compiler, and the sources of its libraries.
 const PACKAGES: &[&str] = &["rustc-web", "rust-web-src"];
 
-/// Builds the core for `target` with each feature set that ships.
-pub(super) fn build(target: &str, out: &mut dyn Write) -> Result<(), Error> {
+/// Builds the core for `target` with each feature set that ships. Where the check is `optional`, an
+/// archive that cannot be reached is no fault of the core.
+pub(super) fn build(target: &str, optional: bool, out: &mut dyn Write) -> Result<(), Error> {
     let folder = Path::new(&Metadata::load()?.target_directory).join("bare");
-    let compiler = Compiler::fetch(&folder, out)?;
+    let compiler = match Compiler::fetch(&folder, out) {
+        Err(error) if optional => {
+            writeln!(
+                out,
+                "no-std: the compiler for {target} could not be had: {error}: skipped"
+            )?;
+            return Ok(());
+        }
+        fetched => fetched?,
+    };
     for features in FEATURES {
         let begun = Instant::now();
         run(&mut compiler.build(target, features, &folder))?;

@@ -60,7 +60,7 @@ fn run(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
             return Ok(());
         }
         (Some(reason), _) => return Err(Error::Failed(reason)),
-        (None, Some(target)) => return bare::build(target, out),
+        (None, Some(target)) => return bare::build(target, args.has("--if-possible"), out),
         (None, None) => {}
     }
     let mut command = freestanding(&host, None);

@@ -19,10 +19,10 @@
 //! - Conservation: each unit is a row in exactly one list, and after every call each lane has
 //!   `submitted = in flight + waiting + resolved` ([`Host::audit`] recounts it from the rows).
 //! - The guard is never kept. Each decision uses the one that came with the call.
-//! - The backstop is armed exactly while a waiting unit has an idle seat that could take it: after
-//!   `poll_grant` has returned nothing, only the guard can be what holds such a unit.
-//! - Every accepted unit ends in exactly one [`Outcome`], whatever dies or
-//!   closes.
+//! - The backstop is armed exactly while a waiting unit has an idle seat that could take it and its
+//!   lane is not merely at its own slots, whose end is an input: after `poll_grant` has returned
+//!   nothing, only the guard can be what holds such a unit.
+//! - Every accepted unit ends in exactly one [`Outcome`], whatever dies or closes.
 //! - No call costs more than O(1) amortised in the number of units; a grant looks at each role and at
 //!   no unit but the one it takes.
 

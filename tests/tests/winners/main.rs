@@ -101,6 +101,20 @@ fn made_up_markets_best_three_of_every_block() {
     }
 }
 
+/// More trades than candidates are put in order at once.
+#[test]
+fn made_up_market_best_hundred_of_every_block() {
+    let ran = regatta(["--blocks", "4", "--top", "100"]).unwrap();
+    let asked = Asked {
+        top: 100,
+        ..Asked::default()
+    };
+    let found = check(&ran, &made_up_market(1).unwrap(), asked).unwrap();
+    assert_eq!(found.winners, 400);
+    assert!(found.open_winners * 100 <= found.winners, "{found:?}");
+    assert_eq!(found.open_challengers, 0, "{found:?}");
+}
+
 /// Where rounding decides, curves rule out little: thousands of cycles have to be searched.
 #[test]
 fn coarse_tokens_best_three_of_every_block() {

@@ -123,29 +123,44 @@ impl Census {
         spec: ThreadSpec,
         run: impl FnOnce() -> T + Send + 'static,
     ) -> Result<std::thread::JoinHandle<T>, CensusError> {
-        let name = spec.kernel_name.clone();
-        if name.is_empty()
-            || name.len() > KERNEL_NAME
-            || !name.bytes().all(|b| b.is_ascii_graphic())
-        {
-            return Err(CensusError::Name { name });
+        let name = self.enter(spec)?;
+        self.start(name, run)
+    }
+
+    /// Spawns a thread whose kernel name is `prefix` and the lowest number that no living thread has
+    /// with it; `spec` says the rest.
+    pub fn spawn_numbered<T: Send + 'static>(
+        &self,
+        prefix: &str,
+        spec: impl FnOnce(String, u32) -> ThreadSpec,
+        run: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<std::thread::JoinHandle<T>, CensusError> {
+        let mut rows = self.lock();
+        let taken = |name: &str| {
+            rows.iter()
+                .any(|row| row.running && row.spec.kernel_name == name)
+        };
+        let mut number = 0;
+        let mut name = format!("{prefix}{number}");
+        while taken(&name) {
+            number += 1;
+            name = format!("{prefix}{number}");
         }
-        {
-            let mut rows = self.lock();
-            if let Some(row) = rows
-                .iter()
-                .find(|r| r.running && r.spec.kernel_name == name)
-            {
-                return Err(CensusError::Taken {
-                    name,
-                    owner: row.spec.owner.clone(),
-                });
-            }
-            rows.push(ThreadRow {
-                spec,
-                running: true,
-            });
-        }
+        let name = enter(&mut rows, spec(name, number))?;
+        drop(rows);
+        self.start(name, run)
+    }
+
+    fn enter(&self, spec: ThreadSpec) -> Result<String, CensusError> {
+        enter(&mut self.lock(), spec)
+    }
+
+    /// Starts the thread whose row has been entered.
+    fn start<T: Send + 'static>(
+        &self,
+        name: String,
+        run: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<std::thread::JoinHandle<T>, CensusError> {
         let leaving = Leaving {
             census: self.clone(),
             name: name.clone(),
@@ -174,4 +189,24 @@ impl Census {
         // A row is complete whenever the lock is free, so a panic elsewhere leaves nothing half-done.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Adds a row for a thread that is about to live, and returns its kernel name.
+fn enter(rows: &mut Vec<ThreadRow>, spec: ThreadSpec) -> Result<String, CensusError> {
+    let name = spec.kernel_name.clone();
+    if name.is_empty() || name.len() > KERNEL_NAME || !name.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(CensusError::Name { name });
+    }
+    let living = rows
+        .iter()
+        .find(|r| r.running && r.spec.kernel_name == name);
+    if let Some(row) = living {
+        let owner = row.spec.owner.clone();
+        return Err(CensusError::Taken { name, owner });
+    }
+    rows.push(ThreadRow {
+        spec,
+        running: true,
+    });
+    Ok(name)
 }

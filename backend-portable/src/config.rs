@@ -2,12 +2,14 @@
 
 use crate::census::CensusError;
 use crate::live::EdgeDelivery;
+use crate::platform::PlatformError;
 use regatta_core::budget::{BoundedBy, MilliCpu, Overrides, Quota, Reason};
 use regatta_core::host::{Alarm, HostError, Window};
 use regatta_core::lane::LaneConfig;
 use regatta_core::plan::{Binding, Bindings, BootRefused, FleetPlan, PlanInput, Profile};
 use regatta_core::posture::PosturePolicy;
 use regatta_core::role::{FLEET_ROLES, RoleId, RoleTable};
+use regatta_core::seat::SeatId;
 use regatta_core::time::Duration;
 use std::fmt;
 use thiserror::Error;
@@ -86,6 +88,7 @@ pub struct FleetConfig {
     pub(crate) policy: PosturePolicy,
     pub(crate) edges: EdgeDelivery,
     pub(crate) alarm: AlarmAction,
+    pub(crate) cpus: u16,
 }
 
 impl FleetConfig {
@@ -113,6 +116,7 @@ impl FleetConfig {
             policy: PosturePolicy::default(),
             edges: EdgeDelivery::default(),
             alarm: AlarmAction::default(),
+            cpus: u16::MAX,
         }
     }
 
@@ -200,6 +204,13 @@ impl FleetConfig {
         self
     }
 
+    /// Says on how many CPUs the process may run, if that is known: no more can be throttled at once.
+    #[must_use]
+    pub const fn allowed_cpus(mut self, cpus: u16) -> Self {
+        self.cpus = cpus;
+        self
+    }
+
     /// Sets what happens on an alarm.
     #[must_use]
     pub fn on_alarm(mut self, action: AlarmAction) -> Self {
@@ -211,8 +222,8 @@ impl FleetConfig {
 /// Why a fleet did not boot.
 #[derive(Debug, Error)]
 pub enum BootError {
-    /// The plan asks for a binding that this backend does not have.
-    #[error("the plan asks for the {} binding and this backend has the serial one", .0.name())]
+    /// The plan asks for a binding that the platform does not have.
+    #[error("the plan asks for the {} binding and this platform has the serial one", .0.name())]
     Binding(Binding),
     /// A lane or a window names a role that the table does not have.
     #[error("a lane or window is configured for role {role:?}: the table has {roles} roles")]
@@ -225,7 +236,15 @@ pub enum BootError {
     /// The host refused its configuration.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The cycle thread did not come to be.
+    /// The thread of a seat did not come to be.
     #[error(transparent)]
     Thread(#[from] CensusError),
+    /// The platform could not set a seat up.
+    #[error("seat {}: {source}", seat.index())]
+    Seat {
+        /// The seat.
+        seat: SeatId,
+        /// What the platform says.
+        source: PlatformError,
+    },
 }

@@ -29,18 +29,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod allotment;
+mod arenas;
+mod bell;
 pub mod census;
 pub mod clock;
 mod config;
 mod fleet;
 mod live;
+pub mod platform;
 pub mod quota;
 mod receipt;
-mod serial;
+mod seats;
+mod shared;
 mod slots;
 mod status;
 mod workload;
 
+pub use allotment::QuotaChange;
 pub use census::Census;
 pub use config::{AlarmAction, AlarmReport, BINDINGS, BootError, FleetConfig};
 pub use fleet::{CloseReport, Fleet, SubmitError};

@@ -2,35 +2,34 @@
 
 use crate::clock::MonotonicClock;
 use regatta_core::guard::{GuardCell, Permits, PostureView};
-use regatta_core::port::{Clock, Park, PosturePort, Wake};
+use regatta_core::port::{Clock, PosturePort};
 use regatta_core::posture::{PolicyChanges, PolicyError, PosturePolicy, PosturePolicyPatch};
 use regatta_core::posture::{Posture, PostureOutcome, PostureOwner, ThrottleSample};
 use regatta_core::time::Instant;
-use regatta_core::wake::WakeWord;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Whether posture edges reach the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum EdgeDelivery {
-    /// Each edge wakes the host.
+    /// Each edge reaches the host.
     #[default]
     Deliver,
     /// Every edge is lost. A fault to inject: the fleet must get on by its backstop alone.
     Suppress,
 }
 
-/// The live guard and the way to wake whoever runs the host.
-#[derive(Debug)]
+/// Runs the host when something in the guard may have changed.
+pub(crate) trait Nudge: Send + Sync {
+    /// Gives the host a posture edge, and carries out what follows.
+    fn posture_edge(&self);
+}
+
+/// The live guard, the clock, and the way to whoever runs the host.
 pub(crate) struct Live {
     pub(crate) guard: GuardCell,
     pub(crate) clock: MonotonicClock,
-    word: WakeWord,
-    sleeper: OnceLock<Thread>,
-    /// Counts inputs, so that the sleeper can tell whether one came since it last looked.
-    inputs: AtomicU32,
-    edge: AtomicU32,
+    host: OnceLock<Weak<dyn Nudge>>,
     delivery: EdgeDelivery,
 }
 
@@ -39,55 +38,22 @@ impl Live {
         Self {
             guard: GuardCell::new(permits),
             clock: MonotonicClock::new(),
-            word: WakeWord::new(),
-            sleeper: OnceLock::new(),
-            inputs: AtomicU32::new(0),
-            edge: AtomicU32::new(0),
+            host: OnceLock::new(),
             delivery,
         }
     }
 
-    /// Says which thread [`sleep`](Self::sleep)s; the first call holds. Whoever boots the fleet says it
-    /// before anybody can announce: the word does not order a store of the sleeper's before a wake.
-    pub(crate) fn set_sleeper(&self, sleeper: &Thread) {
-        self.sleeper.get_or_init(|| sleeper.clone());
-    }
-
-    /// Announces an input that has been stored.
-    pub(crate) fn announce(&self) {
-        // Release: whoever sees the count sees the input, an edge or a new view of the guard.
-        self.inputs.fetch_add(1, Ordering::Release);
-        self.word.notify(self);
-    }
-
-    pub(crate) fn inputs(&self) -> u32 {
-        self.inputs.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn edge(&self) -> u32 {
-        self.edge.load(Ordering::Relaxed)
-    }
-
-    /// Blocks until an input is announced that `seen` does not count, or until `deadline`.
-    pub(crate) fn sleep(&self, seen: u32, deadline: Option<Instant>) {
-        self.word.wait(self, deadline, || self.inputs() != seen);
+    /// Says where edges go; the first call holds.
+    pub(crate) fn set_host(&self, host: Weak<dyn Nudge>) {
+        self.host.get_or_init(|| host);
     }
 }
 
-impl Wake for Live {
-    fn wake(&self) {
-        if let Some(sleeper) = self.sleeper.get() {
-            sleeper.unpark();
-        }
-    }
-}
-
-impl Park for Live {
-    fn park(&self, deadline: Option<Instant>) {
-        match deadline {
-            None => std::thread::park(),
-            Some(at) => std::thread::park_timeout(at.since(self.clock.now()).into()),
-        }
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live")
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
     }
 }
 
@@ -100,10 +66,13 @@ impl PosturePort for LivePort {
         self.0.guard.set_posture(view);
     }
 
-    fn edge(&self, seq: u32) {
-        if self.0.delivery == EdgeDelivery::Deliver {
-            self.0.edge.store(seq, Ordering::Relaxed);
-            self.0.announce();
+    fn edge(&self, _: u32) {
+        // Whoever brings the edge runs the host; the number is for logs. Before boot and after the end
+        // of the fleet there is no host to tell.
+        if self.0.delivery == EdgeDelivery::Deliver
+            && let Some(host) = self.0.host.get().and_then(Weak::upgrade)
+        {
+            host.posture_edge();
         }
     }
 }
@@ -150,6 +119,11 @@ impl PostureControl {
             tracing::warn!("posture policy changed: {change}");
         }
         Ok(changes)
+    }
+
+    /// Changes the number of CPUs that can be throttled at once, after the CPUs or the threads changed.
+    pub fn set_width(&self, width: u16) {
+        self.lock().set_width(width);
     }
 
     /// The policy in force.

@@ -6,7 +6,7 @@
 //!   given back.
 //! - A seat never waits on a receipt: that would be a deadlock, and is a typed error.
 
-use crate::fleet::Shared;
+use crate::shared::Shared;
 use crate::workload::Workload;
 use regatta_core::unit::UnitId;
 use std::fmt;
@@ -174,7 +174,7 @@ impl<W: Workload> Receipt<W> {
         mut self,
         deadline: Option<std::time::Instant>,
     ) -> Result<Ended<W>, WaitError<W>> {
-        if crate::serial::on_a_seat() {
+        if crate::seats::on_a_seat() {
             return self.poll().map_err(WaitError::WouldDeadlock);
         }
         let ended = self

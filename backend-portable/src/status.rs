@@ -1,9 +1,10 @@
 //! The state of a fleet at one moment, for people and dashboards.
 
-use crate::fleet::{Shared, State};
+use crate::shared::{Shared, State};
 use crate::workload::Workload;
 use regatta_core::host::HostCounters;
 use regatta_core::lane::{HoldReason, LaneCounters, LaneLedger, Progress};
+use regatta_core::port::Clock;
 use regatta_core::posture::Posture;
 use regatta_core::seat::SlotState;
 use regatta_core::time::Duration;
@@ -79,7 +80,8 @@ impl fmt::Display for FleetStatus {
 
 impl<W: Workload> Shared<W> {
     pub(crate) fn status_of(&self, state: &State<W>) -> FleetStatus {
-        let (now, guard) = self.guard();
+        let now = self.live.clock.now();
+        let guard = self.guard(now);
         let host = &state.host;
         let table = host.table();
         let lanes = table

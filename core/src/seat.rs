@@ -45,17 +45,23 @@ impl SeatId {
     }
 
     /// Every seat of a host with `count` seats.
-    pub(crate) fn all(count: usize) -> impl Iterator<Item = Self> {
+    pub fn all(count: usize) -> impl Iterator<Item = Self> {
         (0_u8..).take(count).map(Self)
     }
 
     /// The members of a seat mask, in order.
-    pub(crate) fn members(mask: u64) -> impl Iterator<Item = Self> {
-        Self::all(MAX_SEATS).filter(move |seat| mask & seat.bit() != 0)
+    pub fn members(mut mask: u64) -> impl Iterator<Item = Self> {
+        core::iter::from_fn(move || {
+            let seat = u8::try_from(mask.trailing_zeros()).ok()?;
+            // Empty: there is no lowest member to take away.
+            mask &= mask.checked_sub(1)?;
+            Some(Self(seat))
+        })
     }
 
     /// The seat's bit in a mask.
-    pub(crate) const fn bit(self) -> u64 {
+    #[must_use]
+    pub const fn bit(self) -> u64 {
         1 << self.0
     }
 }

@@ -33,7 +33,7 @@ fn closing_gives_held_units_back_and_runs_queued_ones() {
     let clean = CloseReport {
         not_run: 1,
         closed: 0,
-        thread_ended: true,
+        threads_ended: true,
     };
     assert_eq!(report, clean);
     assert!(report.is_clean() && fleet.status().balanced());
@@ -50,7 +50,7 @@ fn a_unit_that_outlasts_the_deadline_is_closed_and_reports_in_vain() {
     let overrun = CloseReport {
         not_run: 0,
         closed: 2,
-        thread_ended: false,
+        threads_ended: false,
     };
     assert_eq!(report, overrun);
     assert!(!report.is_clean());
@@ -67,7 +67,7 @@ fn a_unit_that_outlasts_the_deadline_is_closed_and_reports_in_vain() {
     );
     gate.open();
     let report = fleet.close(FAR);
-    assert!(report.thread_ended);
+    assert!(report.threads_ended);
     assert_eq!(report.closed, 2);
     // The thread is gone when closing says so.
     assert!(fleet.census().rows().iter().all(|row| !row.running));
@@ -98,7 +98,7 @@ fn the_thread_of_a_slow_drain_ends_within_the_deadline() {
     let report = fleet.close(Duration::from_secs(4));
     let (ended, _tell) = fenced.join().unwrap();
     assert_eq!(ended, (Failure::Closed, true));
-    assert_eq!((report.closed, report.thread_ended), (2, true));
+    assert_eq!((report.closed, report.threads_ended), (2, true));
     drop(running);
 }
 
@@ -135,9 +135,9 @@ fn a_unit_that_closes_its_fleet_does_not_wait_for_itself() {
         }),
     );
     let report = told.recv_timeout(FAR).unwrap();
-    assert_eq!((report.closed, report.thread_ended), (1, false));
+    assert_eq!((report.closed, report.threads_ended), (1, false));
     assert_eq!(failed(closes), (Failure::Closed, false));
-    assert!(fleet.close(FAR).thread_ended);
+    assert!(fleet.close(FAR).threads_ended);
 }
 
 /// The last handle may be dropped on the seat.
@@ -178,10 +178,10 @@ fn no_thread_of_a_closed_fleet_is_left() {
         #[cfg(target_os = "linux")]
         assert!(kernel_knows(name));
         if gives_up {
-            assert!(!fleet.close(Duration::ZERO).thread_ended);
+            assert!(!fleet.close(Duration::ZERO).threads_ended);
         }
         gate.open();
-        assert!(fleet.close(FAR).thread_ended);
+        assert!(fleet.close(FAR).threads_ended);
         assert!(fleet.census().rows().iter().all(|row| !row.running));
         left.try_recv().unwrap();
         // A thread that has been joined may be listed for a moment.

@@ -81,7 +81,7 @@ fn an_output_that_comes_after_the_fence_may_use_the_fleet() {
     gate.open();
     hears.recv_timeout(FAR).unwrap();
     drop(running);
-    assert!(fleet.close(FAR).thread_ended);
+    assert!(fleet.close(FAR).threads_ended);
 }
 
 /// What a closed fleet never ran is gone when its thread is, receipts or not.
@@ -96,7 +96,7 @@ fn a_closed_fleet_keeps_nothing_that_nobody_collects() {
     drop(submits(&fleet, Resolve, output));
     assert_eq!(fleet.close(Duration::ZERO).closed, 2);
     gate.open();
-    assert!(fleet.close(FAR).thread_ended);
+    assert!(fleet.close(FAR).threads_ended);
     hears.try_recv().unwrap();
     drop(running);
 }

@@ -92,7 +92,7 @@ fn an_arena_that_cannot_be_rebuilt_is_the_death_of_the_seat() {
 
     let report = fleet.close(FAR);
     assert_eq!((report.not_run, report.closed), (0, 0));
-    assert!(report.thread_ended);
+    assert!(report.threads_ended);
     assert!(fleet.census().rows().iter().all(|row| !row.running));
 }
 
@@ -103,7 +103,7 @@ fn a_first_arena_that_cannot_be_built_is_the_death_of_the_seat() {
     let role = Registrar.into();
     let refused = fleet.submit(Registrar, 0, yields(1)).unwrap_err();
     assert_eq!(refused.error, EnqueueError::Faulted { role });
-    assert!(fleet.close(FAR).thread_ended);
+    assert!(fleet.close(FAR).threads_ended);
 }
 
 /// An action that panics is no reason for closing to wait for a thread that has ended.
@@ -119,7 +119,7 @@ fn a_fleet_whose_alarm_panics_can_be_closed() {
     .unwrap();
     let last = submit(&fleet, Resolve, panics("the last"));
     assert_eq!(failed(last), (Failure::LaneDeath, false));
-    assert!(fleet.close(FAR).thread_ended);
+    assert!(fleet.close(FAR).threads_ended);
 }
 
 /// A lane that faults tells whoever waits for room there, also while another unit runs on.

@@ -3,6 +3,7 @@
 use super::{Binding, FleetPlan};
 use crate::budget::{CYCLE, Origin};
 use crate::role::{MAX_CONSUMERS, MAX_ROLES, RoleId, SeatKind, ShareRule};
+use crate::seat::SeatId;
 use core::fmt::{self, Write as _};
 use heapless::{String, Vec};
 
@@ -113,6 +114,20 @@ impl FleetPlan {
         let census = self.census();
         let own = census.iter().filter(|row| row.threads.is_some());
         own.fold(0, |sum: u16, row| sum.saturating_add(row.count))
+    }
+
+    /// The row that a seat's thread belongs to; `None` if the plan has no such seat.
+    #[must_use]
+    pub fn seat_row(&self, seat: SeatId) -> Option<CensusRow> {
+        let spec = self.seats.get(seat.index())?;
+        let rows = self.census();
+        let mut own = rows.into_iter().filter(|row| row.threads.is_some());
+        own.find(|row| match (spec.kind, row.role) {
+            // The row of the seats that roles share comes before those of other consumers.
+            (SeatKind::Pooled, None) => true,
+            (SeatKind::KeyedPin | SeatKind::FixedPin, Some(role)) => spec.roles.contains(role),
+            _ => false,
+        })
     }
 
     /// What the plan puts on the machine: the seats that roles share, the roles, other consumers.

@@ -100,7 +100,7 @@ impl FleetConfig {
             .map(|role| LaneConfig {
                 rows: 0,
                 queue: 1,
-                keys: 1,
+                keys: plan.keys(role),
                 slots: Some(plan.slots(role).max(1)),
             })
             .collect();

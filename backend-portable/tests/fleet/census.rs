@@ -1,6 +1,6 @@
 //! The census: names, and rows that tell the truth.
 
-use crate::common::{FAR, boot, config, spawn};
+use crate::common::{FAR, Jobs, config, spawn};
 use regatta_portable::Census;
 use regatta_portable::census::{CensusError, KERNEL_NAME, ThreadSpec};
 use std::collections::BTreeSet;
@@ -71,20 +71,22 @@ fn the_threads_of_two_fleets_can_be_told_apart() {
     let fleets: Vec<_> = (0..3)
         .map(|n| {
             let config = config(1).name(&format!("a fleet with a long name, number {n}"));
-            let workload = crate::common::Jobs::<u64>::new();
-            regatta_portable::Fleet::boot(workload, config, &census).unwrap()
+            crate::binding::boot(Jobs::<u64>::new(), config, &census).unwrap()
         })
         .collect();
     let rows = census.rows();
     let kernel: BTreeSet<_> = rows.iter().map(|row| &row.spec.kernel_name).collect();
     let full: BTreeSet<_> = rows.iter().map(|row| &row.spec.name).collect();
     let owners: BTreeSet<_> = rows.iter().map(|row| &row.spec.owner).collect();
-    assert_eq!((kernel.len(), full.len(), owners.len()), (3, 3, 3));
+    let seats: usize = fleets.iter().map(|fleet| fleet.plan().seats.len()).sum();
+    assert_eq!((kernel.len(), full.len(), owners.len()), (seats, seats, 3));
     assert!(kernel.iter().all(|name| name.len() <= KERNEL_NAME));
     for fleet in fleets {
         assert!(fleet.close(FAR).is_clean());
     }
     assert!(census.rows().iter().all(|row| !row.running));
-    // One census, or several: the numbers are the process's.
-    drop(boot::<u64>(config(1)));
+    // What has ended leaves its name.
+    drop(crate::binding::boot(Jobs::<u64>::new(), config(1), &census).unwrap());
+    let again = census.rows();
+    assert!(kernel.contains(&again[seats].spec.kernel_name));
 }

@@ -1,5 +1,6 @@
 //! What the tests share: units that are closures, gates, threads, and a cordon at will.
 
+use crate::binding::bare;
 use regatta_core::posture::{Posture, ThrottleSample};
 use regatta_core::role::{RoleId, WorkerRole};
 use regatta_core::time::{Duration as Span, Instant};
@@ -78,14 +79,13 @@ impl<O: Send + 'static> Workload for Jobs<O> {
 
 /// A lane that is never held and one that a cordon holds, so many rows each.
 pub(crate) fn config(rows: u32) -> FleetConfig {
-    FleetConfig::serial(2)
-        .unwrap()
+    bare()
         .lane(WorkerRole::Resolve, rows)
         .lane(WorkerRole::Registrar, rows)
 }
 
 pub(crate) fn boot<O: Send + 'static>(config: FleetConfig) -> Fleet<Jobs<O>> {
-    Fleet::boot(Jobs::new(), config, &Census::new()).unwrap()
+    crate::binding::boot(Jobs::new(), config, &Census::new()).unwrap()
 }
 
 /// A unit that yields a value.

@@ -152,7 +152,7 @@ fn an_arena_that_panics_when_dropped_costs_the_seat_nothing() {
             assert!(!panics, "a unit");
         }
     }
-    let fleet = Fleet::boot(Arenas, config(2), &Census::new()).unwrap();
+    let fleet = crate::binding::boot(Arenas, config(2), &Census::new()).unwrap();
     for panics in [true, false] {
         let ended = fleet.submit(Resolve, 0, panics).unwrap().wait_for(FAR);
         assert_eq!(ended.unwrap().done().is_none(), panics);

@@ -13,9 +13,13 @@ pub mod detect;
 pub mod files;
 mod machine;
 mod sampler;
+#[cfg(target_os = "linux")]
+mod seats;
 mod throttle;
 
 pub use detect::{Detection, detect};
 pub use machine::{Machine, MachineError};
 pub use sampler::Sampler;
+#[cfg(target_os = "linux")]
+pub use seats::{BINDINGS, LinuxSeats};
 pub use throttle::{Cause, Change, Counted, Reading, ThrottleReader};

@@ -109,3 +109,113 @@ impl<A> Arenas<A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::UnitContext;
+    use regatta_core::role::RoleMask;
+    use regatta_core::seat::SeatId;
+    use regatta_core::unit::UnitId;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Numbers its arenas, and counts those that live.
+    #[derive(Default)]
+    struct Numbered {
+        built: AtomicU32,
+        living: Arc<AtomicU32>,
+    }
+
+    struct Arena(u32, Arc<AtomicU32>);
+
+    impl Drop for Arena {
+        fn drop(&mut self) {
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Workload for Numbered {
+        type Unit = ();
+        type Output = ();
+        type Arena = Arena;
+        fn arena(&self, _: Pin) -> Arena {
+            self.living.fetch_add(1, Ordering::Relaxed);
+            let number = self.built.fetch_add(1, Ordering::Relaxed);
+            Arena(number, Arc::clone(&self.living))
+        }
+        fn run(&self, (): (), _: &mut Arena, _: &UnitContext) {}
+    }
+
+    const ROLE: RoleId = RoleId::new(0);
+
+    fn seat(kind: SeatKind) -> SeatSpec {
+        SeatSpec {
+            kind,
+            roles: RoleMask::EMPTY.with(ROLE),
+            key: 1,
+        }
+    }
+
+    fn number(arenas: &mut Arenas<Arena>, workload: &Numbered, key: u8, claims: bool) -> u32 {
+        let grant = Grant {
+            unit: UnitId::NONE,
+            seat: SeatId::new(0),
+            role: ROLE,
+            key,
+            pin: Some(1),
+        };
+        arenas.get(workload, grant, claims).unwrap().0
+    }
+
+    #[test]
+    fn a_pins_arena_lives_and_dies_with_the_pin() {
+        let workload = Numbered::default();
+        let living = || workload.living.load(Ordering::Relaxed);
+        let mut arenas = Arenas::build(&workload, seat(SeatKind::KeyedPin), &[3]);
+        assert_eq!(living(), 1);
+        // The first pin has the one that was built at boot, whatever key it runs for.
+        assert_eq!(number(&mut arenas, &workload, 1, true), 0);
+        for key in [1, 2, 1] {
+            assert_eq!(number(&mut arenas, &workload, key, false), 0);
+        }
+        arenas.release();
+        assert_eq!((living(), arenas.used()), (0, false));
+        assert_eq!(number(&mut arenas, &workload, 1, true), 1);
+        // Released and claimed again before the seat looked.
+        assert_eq!(number(&mut arenas, &workload, 1, true), 2);
+        assert_eq!(living(), 1);
+        arenas.discard();
+        assert_eq!(living(), 0);
+    }
+
+    /// A lease that was handed back began no pin.
+    #[test]
+    fn what_was_never_used_is_kept() {
+        let workload = Numbered::default();
+        let mut arenas = Arenas::build(&workload, seat(SeatKind::KeyedPin), &[3]);
+        arenas.release();
+        assert_eq!(number(&mut arenas, &workload, 1, true), 0);
+    }
+
+    #[test]
+    fn a_pooled_seat_has_one_for_each_key_and_keeps_it() {
+        let workload = Numbered::default();
+        let mut arenas = Arenas::build(&workload, seat(SeatKind::Pooled), &[2, 5]);
+        for claims in [true, false] {
+            for key in 0..2 {
+                assert_eq!(number(&mut arenas, &workload, key, claims), u32::from(key));
+            }
+        }
+        arenas.release();
+        assert_eq!(workload.living.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_lane_without_rows_has_none() {
+        let workload = Numbered::default();
+        drop(Arenas::build(&workload, seat(SeatKind::KeyedPin), &[0]));
+        drop(Arenas::build(&workload, seat(SeatKind::Pooled), &[0]));
+        assert_eq!(workload.built.load(Ordering::Relaxed), 0);
+    }
+}

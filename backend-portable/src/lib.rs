@@ -52,5 +52,5 @@ pub use config::{AlarmAction, AlarmReport, BINDINGS, BootError, FleetConfig};
 pub use fleet::{CloseReport, Fleet, SubmitError};
 pub use live::{EdgeDelivery, PostureControl};
 pub use receipt::{Ended, Failure, Receipt, RoomError, WaitError, WouldDeadlock};
-pub use status::{FleetStatus, LaneStatus};
+pub use status::{FleetStatus, LaneStatus, NotReady};
 pub use workload::{Pin, UnitContext, Workload};

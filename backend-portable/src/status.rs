@@ -2,6 +2,7 @@
 
 use crate::shared::{Shared, State};
 use crate::workload::Workload;
+use regatta_core::guard::Permits;
 use regatta_core::host::HostCounters;
 use regatta_core::lane::{HoldReason, LaneCounters, LaneLedger, Progress};
 use regatta_core::port::Clock;
@@ -27,6 +28,27 @@ pub struct LaneStatus {
     pub oldest_running: Option<Duration>,
 }
 
+/// Why a fleet is not ready for work, though it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum NotReady {
+    /// The quota fell below what a fleet needs: only critical roles go on, one unit at a time.
+    BelowFloor,
+    /// The fleet is closing, or closed.
+    Closing,
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BelowFloor => {
+                "the quota is below what a fleet needs, so only critical roles go on"
+            }
+            Self::Closing => "the fleet is closing",
+        })
+    }
+}
+
 /// The fleet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FleetStatus {
@@ -36,6 +58,10 @@ pub struct FleetStatus {
     pub seats: Vec<SlotState>,
     /// The live posture.
     pub posture: Posture,
+    /// The live permits.
+    pub permits: Permits,
+    /// Why the fleet is not ready, if it is not.
+    pub not_ready: Option<NotReady>,
     /// Totals of the host.
     pub host: HostCounters,
     /// Receipts dropped before their outcome was collected.
@@ -52,7 +78,16 @@ impl FleetStatus {
 
 impl fmt::Display for FleetStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "posture {}", self.posture.name())?;
+        writeln!(
+            f,
+            "posture {}, {} permits of which {} keyed",
+            self.posture.name(),
+            self.permits.total,
+            self.permits.keyed
+        )?;
+        if let Some(reason) = self.not_ready {
+            writeln!(f, "not ready: {reason}")?;
+        }
         for lane in self.lanes.iter().filter(|lane| lane.ledger.submitted > 0) {
             let ledger = &lane.ledger;
             write!(
@@ -107,6 +142,12 @@ impl<W: Workload> Shared<W> {
                 Posture::Cordoned
             } else {
                 Posture::Nominal
+            },
+            permits: guard.permits,
+            not_ready: if host.closing().is_some() {
+                Some(NotReady::Closing)
+            } else {
+                guard.permits.below_floor.then_some(NotReady::BelowFloor)
             },
             host: host.counters(),
             abandoned: state.slots.abandoned(),

@@ -2,6 +2,7 @@
 
 use crate::market::Address;
 use clap::{Parser, Subcommand, ValueEnum};
+use regatta_core::affinity::SeatAffinity;
 use regatta_core::budget::MilliCpu;
 use regatta_core::plan::Profile;
 use std::path::PathBuf;
@@ -39,6 +40,16 @@ pub struct PlanArgs {
     /// environment takes the same keys as `REGATTA_AMBIENT_IO_CORES` and so on; the command line wins.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+
+    /// How the threads of seats sleep and are woken. What the kernel does not offer is replaced, with
+    /// a line that says so.
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = WakeArg::Auto)]
+    pub wake: WakeArg,
+
+    /// On which CPUs seats run. Without it they run on every allowed CPU, or on one each where the CPUs
+    /// are this process's alone and there is one for each seat.
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub affinity: Option<AffinityArg>,
 }
 
 /// What to diagnose.
@@ -131,6 +142,38 @@ impl From<ProfileArg> for Profile {
             ProfileArg::Auto => Self::Auto,
             ProfileArg::Pinned => Self::Pinned,
             ProfileArg::Serial => Self::Serial,
+        }
+    }
+}
+
+/// A way to wake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum WakeArg {
+    /// The cheapest that the kernel offers.
+    Auto,
+    /// A word of memory that the kernel waits on.
+    Futex,
+    /// A counter behind a descriptor.
+    Eventfd,
+    /// The same counter, waited for through a ring of the seat's own.
+    #[value(name = "io_uring")]
+    IoUring,
+}
+
+/// Where seats run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum AffinityArg {
+    /// Each seat on every allowed CPU.
+    AllowedSet,
+    /// Each seat on one CPU of its own.
+    OneCpuEach,
+}
+
+impl From<AffinityArg> for SeatAffinity {
+    fn from(affinity: AffinityArg) -> Self {
+        match affinity {
+            AffinityArg::AllowedSet => Self::AllowedSet,
+            AffinityArg::OneCpuEach => Self::OneCpuEach,
         }
     }
 }

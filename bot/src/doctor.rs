@@ -8,22 +8,19 @@ mod text;
 
 pub use record::{
     BudgetBound, CoresRecord, DoctorRecord, HintRecord, LevelRecord, PlanAnswer, PlannedRecord,
-    QuotaRecord, RefusedRecord, SeatsRecord, ThrottleRecord, TierRecord,
+    QuotaRecord, RefusedRecord, ThrottleRecord, TierRecord, WakeRecord,
 };
 
-use crate::cli::DoctorArgs;
+use crate::cli::{DoctorArgs, PlanArgs};
 use crate::exit::Exit;
-use crate::machine::{self, Findings, LookError};
+use crate::machine::{self, BINDINGS, Findings, LookError, Seats};
 use crate::plan::{self, PlanError};
-use regatta_core::affinity::seat_affinity;
+use regatta_core::affinity::SeatAffinity;
 use regatta_core::budget::{BoundedBy, MilliCpu, Overrides, pinned_floor};
-use regatta_core::plan::{Bindings, BootRefused, FleetPlan, HOST_FLOOR};
+use regatta_core::plan::{BootRefused, FleetPlan, HOST_FLOOR};
 use regatta_core::role::FLEET_ROLES;
 use std::io::{self, Write};
 use thiserror::Error;
-
-/// The doctor plans for a backend with every binding: what a machine offers does not depend on a build.
-const BINDINGS: Bindings = Bindings { pinned: true };
 
 /// Why there is no diagnosis.
 #[derive(Debug, Error)]
@@ -65,20 +62,43 @@ pub fn doctor(args: &DoctorArgs, mut out: impl Write) -> Result<(), DoctorError>
         Err(PlanError::Boot(refused)) => Err(refused),
         Err(error) => return Err(error.into()),
     };
-    let record = diagnose(&findings, &overrides, planned.as_ref().map_err(|r| &**r));
+    let mut record = diagnose(&args.plan, &findings, &overrides, planned.as_ref().map_err(|r| &**r));
+    if args.root.is_none() {
+        ask_kernel(&mut record, &args.plan);
+    }
     if args.json {
         serde_json::to_writer(&mut out, &record).map_err(io::Error::from)?;
         out.write_all(b"\n")?;
     } else {
         let shares = planned.as_ref().ok();
-        let shares = shares.map(|plan| plan::record(plan, &findings));
+        let shares = shares.map(|plan| {
+            let bound = machine::affinity(plan, &findings, &args.plan);
+            plan::record(plan, &findings, machine::seats_record(plan, bound, None))
+        });
         text::write(&mut out, &record, shares.as_ref())?;
     }
     Ok(out.flush()?)
 }
 
+/// What only the kernel of this machine can tell, and no copy of its files.
+fn ask_kernel(record: &mut DoctorRecord, args: &PlanArgs) {
+    let wakes = machine::wakes().into_iter();
+    record.wakes = wakes
+        .map(|wake| WakeRecord {
+            kind: wake.kind,
+            offered: wake.offered,
+            says: wake.says,
+        })
+        .collect();
+    if let PlanAnswer::Planned(planned) = &mut record.plan {
+        let (wake, because) = Seats::choose(args, SeatAffinity::AllowedSet).wake();
+        (planned.seats.wake, planned.seats.wake_because) = (Some(wake), Some(because));
+    }
+}
+
 /// The diagnosis.
 fn diagnose(
+    args: &PlanArgs,
     findings: &Findings,
     overrides: &Overrides,
     planned: Result<&FleetPlan, &BootRefused>,
@@ -115,14 +135,20 @@ fn diagnose(
         },
         tiers: tiers(milli),
         plan: match planned {
-            Ok(plan) => PlanAnswer::Planned(Box::new(answer(plan, findings))),
+            Ok(plan) => PlanAnswer::Planned(Box::new(answer(plan, findings, args))),
             Err(refused) => PlanAnswer::Refused(RefusedRecord {
                 refused: refused.name(),
                 refused_because: refused.to_string(),
             }),
         },
         throttle: throttle(findings),
-        hints: hints::hints(findings, &budget, planned.ok()),
+        wakes: Vec::new(),
+        hints: hints::hints(
+            findings,
+            &budget,
+            planned.ok(),
+            args.affinity.map(Into::into),
+        ),
         budget,
     }
 }
@@ -163,10 +189,9 @@ fn tiers(milli: MilliCpu) -> Vec<TierRecord> {
     .to_vec()
 }
 
-fn answer(plan: &FleetPlan, findings: &Findings) -> PlannedRecord {
-    let record = plan::record(plan, findings);
-    let seats = u16::try_from(plan.seats.len()).unwrap_or(u16::MAX);
-    let (affinity, because) = seat_affinity(findings.allowed, seats, None);
+fn answer(plan: &FleetPlan, findings: &Findings, args: &PlanArgs) -> PlannedRecord {
+    let bound = machine::affinity(plan, findings, args);
+    let record = plan::record(plan, findings, machine::seats_record(plan, bound, None));
     PlannedRecord {
         profile: record.profile,
         binding: record.binding,
@@ -174,11 +199,7 @@ fn answer(plan: &FleetPlan, findings: &Findings) -> PlannedRecord {
         tier_refused: record.tier_refused,
         tier_refused_because: record.tier_refused_because,
         permits: record.permits,
-        seats: SeatsRecord {
-            count: seats,
-            affinity: hints::affinity_name(affinity),
-            because: because.text(),
-        },
+        seats: record.seats,
         shares: record.budget,
         idle_overrides: record.idle_overrides,
     }

@@ -10,10 +10,13 @@
 )]
 mod platform;
 
-pub use platform::{LookError, Sampling, copy, this};
+pub use platform::{BINDINGS, LookError, Sampling, Seats, copy, this, wakes};
 
-use regatta_core::affinity::AllowedCpus;
+use crate::cli::PlanArgs;
+use crate::report::SeatsRecord;
+use regatta_core::affinity::{AllowedCpus, SeatAffinity, seat_affinity};
 use regatta_core::budget::{BoundedBy, MilliCpu, Quota};
+use regatta_core::plan::FleetPlan;
 
 /// A limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,6 +53,17 @@ pub struct Throttle {
     pub throttled_ns: Option<u64>,
     /// The file they were read from.
     pub source: String,
+}
+
+/// A way to wake threads, and whether this kernel has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wake {
+    /// Its name.
+    pub kind: &'static str,
+    /// Whether it can be had.
+    pub offered: bool,
+    /// Why not, or what it is like here.
+    pub says: String,
 }
 
 /// What was found.
@@ -102,5 +116,38 @@ impl Findings {
             by @ (BoundedBy::Cgroup1 | BoundedBy::Cgroup2) => Some(by),
             _ => None,
         }
+    }
+}
+
+/// How the seats of `plan` would be bound by what was found and what the operator wants.
+#[must_use]
+pub fn affinity(
+    plan: &FleetPlan,
+    findings: &Findings,
+    args: &PlanArgs,
+) -> (SeatAffinity, &'static str) {
+    let seats = u16::try_from(plan.seats.len()).unwrap_or(u16::MAX);
+    let (affinity, because) =
+        seat_affinity(findings.allowed, seats, args.affinity.map(Into::into));
+    (affinity, because.text())
+}
+
+/// The record of the seats of `plan`.
+#[must_use]
+pub fn seats_record(
+    plan: &FleetPlan,
+    (affinity, because): (SeatAffinity, &'static str),
+    wake: Option<(&'static str, String)>,
+) -> SeatsRecord {
+    let (wake, wake_because) = wake.unzip();
+    SeatsRecord {
+        count: u16::try_from(plan.seats.len()).unwrap_or(u16::MAX),
+        affinity: match affinity {
+            SeatAffinity::AllowedSet => "allowed_set",
+            SeatAffinity::OneCpuEach => "one_cpu_each",
+        },
+        because,
+        wake,
+        wake_because,
     }
 }

@@ -1,12 +1,11 @@
 //! From the machine, the environment and the command line to a plan.
 
 use crate::cli::PlanArgs;
-use crate::machine::{self, Findings};
-use crate::report::{BudgetRecord, CensusRecord, PlanRecord};
+use crate::machine::{self, BINDINGS, Findings};
+use crate::report::{BudgetRecord, CensusRecord, PlanRecord, SeatsRecord};
 use regatta_core::budget::{MilliCpu, Origin, OverrideError, Overrides, Quota, Setting};
 use regatta_core::plan::{Bindings, BootRefused, FleetPlan, PlanInput, TierRefused};
 use regatta_core::role::{FLEET_ROLES, WorkerRole};
-use regatta_portable::BINDINGS;
 use std::ffi::OsString;
 use thiserror::Error;
 
@@ -107,7 +106,7 @@ pub fn derive_for(
 
 /// The record of a plan for a quota that was detected as `findings` tell.
 #[must_use]
-pub fn record(plan: &FleetPlan, findings: &Findings) -> PlanRecord {
+pub fn record(plan: &FleetPlan, findings: &Findings, seats: SeatsRecord) -> PlanRecord {
     let evidence = &plan.detected.evidence;
     PlanRecord {
         quota_milli: plan.allocation.milli(),
@@ -125,6 +124,7 @@ pub fn record(plan: &FleetPlan, findings: &Findings) -> PlanRecord {
         tier_refused_because: plan.tier_refused.map(|refused| refused.to_string()),
         permits: plan.permits.total,
         bins: plan.keys(WorkerRole::Solver.id()),
+        seats,
         budget: plan
             .budget
             .rows()
@@ -232,8 +232,11 @@ mod tests {
             BoundedBy::Cgroup2,
             Reason::LimitRead,
         );
-        let plan = derive_for(&args(&[]), quota, &Overrides::none(), BINDINGS).unwrap();
-        let record = record(&plan, &Findings::of(quota));
+        let bindings = regatta_portable::BINDINGS;
+        let plan = derive_for(&args(&[]), quota, &Overrides::none(), bindings).unwrap();
+        let findings = Findings::of(quota);
+        let bound = machine::affinity(&plan, &findings, &args(&[]));
+        let record = record(&plan, &findings, machine::seats_record(&plan, bound, None));
         assert_eq!(
             (record.binding, record.tier_refused),
             ("serial", Some("PinnedUnavailable"))

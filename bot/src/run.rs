@@ -3,7 +3,7 @@
 use crate::cli::{RunArgs, ScenarioArg};
 use crate::cycles::{CycleGraph, GraphError};
 use crate::exit::Exit;
-use crate::machine::Sampling;
+use crate::machine::{self, Sampling, Seats};
 use crate::market::{Address, Market, TokenId, csv};
 use crate::partition::PartitionError;
 use crate::pipeline::{
@@ -120,7 +120,7 @@ impl RunError {
             Self::Boot(BootError::Host(_) | BootError::Role { .. }) | Self::Partition(_) => {
                 Exit::BootConfig
             }
-            Self::Boot(BootError::Thread(_))
+            Self::Boot(BootError::Thread(_) | BootError::Seat { .. })
             | Self::Thread(_)
             | Self::Feed(_)
             | Self::Reverted { .. }
@@ -183,15 +183,21 @@ pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
     graph.at_most(MAX_CYCLES)?;
     let bins = plan.keys(WorkerRole::Solver.id());
-    reporter.emit(&Record::Plan(plan::record(&plan, &findings)))?;
+    let bound = machine::affinity(&plan, &findings, &args.plan);
+    let seats = Seats::choose(&args.plan, bound.0);
+    let record = machine::seats_record(&plan, bound, Some(seats.wake()));
+    reporter.emit(&Record::Plan(plan::record(&plan, &findings, record)))?;
 
     let census = Census::new();
     let world = World::new(start.market.clone(), Arc::clone(&graph));
     let mut config = fleet_config(plan, bins);
+    if findings.allowed.count > 0 {
+        config = config.allowed_cpus(findings.allowed.count);
+    }
     if args.scenario.is_some() {
         config = config.edges(EdgeDelivery::Suppress);
     }
-    let fleet = Arc::new(Fleet::boot(Arbitrage::new(world, bins)?, config, &census)?);
+    let fleet = Arc::new(seats.boot(Arbitrage::new(world, bins)?, config, &census)?);
     if args.scenario == Some(ScenarioArg::CordonCrawl) {
         let record = scenario::cordon_crawl(&fleet, &census)?;
         reporter.emit(&Record::Scenario(record))?;
@@ -199,7 +205,7 @@ pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
     }
 
     let began = Instant::now();
-    let sampling = Sampling::new(fleet.posture());
+    let sampling = Sampling::new(&fleet);
     sampling.work(true);
     let crawled = crawl_with_progress(&fleet, &graph, &sampling)?;
     let record = crawl_record(&start, &graph, crawled, began.elapsed());

@@ -24,7 +24,7 @@ pub struct UnitId {
 
 impl UnitId {
     /// No unit.
-    pub(crate) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         index: u32::MAX,
         generation: 0,
     };

@@ -33,6 +33,16 @@ impl CpuSet {
         set
     }
 
+    /// The set of one CPU. Numbers beyond what any kernel supports are in no set.
+    #[must_use]
+    pub fn of(cpu: usize) -> Self {
+        let mut set = Self::default();
+        if (cpu as u64) < MAX_CPUS {
+            set.insert(cpu as u64);
+        }
+        set
+    }
+
     /// Reads a list. An empty text is the empty set.
     pub fn parse(text: &[u8]) -> Result<Self, CpuSetError> {
         let mut set = Self::default();

@@ -1,31 +1,40 @@
-//! The binding under test: the pinned one, with one seat for the pooled roles.
+//! The binding under test: the pinned one.
 
-use regatta_core::plan::Bindings;
 use regatta_core::budget::{BoundedBy, MilliCpu, Origin, Overrides, Quota, Reason, Setting};
 use regatta_core::plan::{Binding, FleetPlan, PlanInput, Profile};
 use regatta_core::role::{FLEET_ROLES, SeatKind, WorkerRole};
-use regatta_core::seat::SeatId;
-use regatta_portable::clock::MonotonicClock;
-use regatta_portable::platform::{PlatformError, SeatPlatform, Sleeper, StdPlatform};
+use regatta_linux::wake::WakeKind;
+use regatta_linux::{BINDINGS, LinuxSeats};
 use regatta_portable::{BootError, Census, Fleet, FleetConfig, Workload};
 
-/// The plan of eight cores with three solver pins.
-pub(crate) fn bare() -> FleetConfig {
+/// So many cores, stated.
+pub(crate) fn cores(cores: u16) -> Quota {
+    let milli = MilliCpu::from_cores(cores);
+    Quota::exact(milli, BoundedBy::Override, Reason::Given)
+}
+
+/// The plan of eight cores, with three solver pins.
+pub(crate) fn plan() -> FleetPlan {
     let mut overrides = Overrides::none();
     let pins = Setting::Pins(WorkerRole::Solver.id());
     overrides
         .insert(&FLEET_ROLES, pins, 3, Origin::Config)
         .unwrap();
-    let quota = Quota::exact(MilliCpu::from_cores(8), BoundedBy::Override, Reason::Given);
-    let mut plan = FleetPlan::derive(&PlanInput {
+    let plan = FleetPlan::derive(&PlanInput {
         table: &FLEET_ROLES,
-        quota,
+        quota: cores(8),
         profile: Profile::Auto,
         overrides: &overrides,
-        bindings: Bindings { pinned: true },
-    })
-    .unwrap();
+        bindings: BINDINGS,
+    });
+    let plan = plan.unwrap();
     assert_eq!(plan.binding, Binding::Pinned);
+    plan
+}
+
+/// A configuration without lanes, with one seat for all pooled roles.
+pub(crate) fn bare() -> FleetConfig {
+    let mut plan = plan();
     let mut pooled = 0;
     plan.seats.retain(|seat| {
         pooled += u32::from(seat.kind == SeatKind::Pooled);
@@ -34,10 +43,12 @@ pub(crate) fn bare() -> FleetConfig {
     FleetConfig::new(&FLEET_ROLES, plan)
 }
 
-struct P;
-impl SeatPlatform for P {
-    fn bindings(&self) -> Bindings { Bindings { pinned: true } }
-    fn sleeper(&self, s: SeatId, c: MonotonicClock) -> Result<Sleeper, PlatformError> { StdPlatform.sleeper(s, c) }
+/// The wake that the tests of this process use: each in turn, if told so.
+pub(crate) fn wake() -> WakeKind {
+    match std::env::var("REGATTA_TEST_WAKE") {
+        Ok(name) => name.parse().unwrap(),
+        Err(_) => WakeKind::Futex,
+    }
 }
 
 pub(crate) fn boot<W: Workload>(
@@ -45,5 +56,5 @@ pub(crate) fn boot<W: Workload>(
     config: FleetConfig,
     census: &Census,
 ) -> Result<Fleet<W>, BootError> {
-    Fleet::boot_on(&P, workload, config, census)
+    Fleet::boot_on(&LinuxSeats::new(wake()), workload, config, census)
 }

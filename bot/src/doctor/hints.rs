@@ -6,21 +6,13 @@ use crate::report::cores;
 use regatta_core::affinity::{AffinityReason, SeatAffinity, seat_affinity};
 use regatta_core::budget::{BoundedBy, Confidence, MilliCpu};
 use regatta_core::plan::{Binding, FleetPlan, HOST_FLOOR};
-use regatta_portable::BINDINGS;
-
-/// The name of an affinity in JSON.
-pub(super) const fn affinity_name(affinity: SeatAffinity) -> &'static str {
-    match affinity {
-        SeatAffinity::AllowedSet => "allowed_set",
-        SeatAffinity::OneCpuEach => "one_cpu_each",
-    }
-}
 
 /// The hints for what was found, in a set order.
 pub(super) fn hints(
     findings: &Findings,
     budget: &BudgetBound,
     plan: Option<&FleetPlan>,
+    affinity: Option<SeatAffinity>,
 ) -> Vec<HintRecord> {
     let mut hints = Vec::new();
     let mut hint = |name, text| hints.push(HintRecord { name, text });
@@ -103,19 +95,13 @@ pub(super) fn hints(
     }
     if let Some(plan) = plan.filter(|plan| plan.binding == Binding::Pinned) {
         let seats = u16::try_from(plan.seats.len()).unwrap_or(u16::MAX);
-        let (_, reason) = seat_affinity(findings.allowed, seats, None);
+        let (_, reason) = seat_affinity(findings.allowed, seats, affinity);
         if reason == AffinityReason::SharedSet {
             hint(
                 "shared_pins",
                 "seats run on every allowed CPU, since others may run there too; a seat bound to one CPU waits for a \
                  neighbour on it while others idle. An exclusive cpuset changes that"
                     .to_owned(),
-            );
-        }
-        if !BINDINGS.pinned {
-            hint(
-                "binding_missing",
-                "`regatta run` of this build has the serial binding only and runs that".to_owned(),
             );
         }
     }

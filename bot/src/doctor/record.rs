@@ -1,6 +1,6 @@
 //! The diagnosis as a value. `docs/operations.md` describes its JSON.
 
-use crate::report::BudgetRecord;
+use crate::report::{BudgetRecord, SeatsRecord};
 use serde::Serialize;
 
 /// Everything the doctor says.
@@ -24,6 +24,8 @@ pub struct DoctorRecord {
     pub plan: PlanAnswer,
     /// The counters of throttling at the level that limits.
     pub throttle: ThrottleRecord,
+    /// The ways to wake threads; empty for a copy of a machine, whose kernel cannot be asked.
+    pub wakes: Vec<WakeRecord>,
     /// What an operator may want to know or do.
     pub hints: Vec<HintRecord>,
 }
@@ -129,17 +131,6 @@ pub struct PlannedRecord {
     pub idle_overrides: Vec<String>,
 }
 
-/// The seats of a plan.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct SeatsRecord {
-    /// How many.
-    pub count: u16,
-    /// `allowed_set` or `one_cpu_each`.
-    pub affinity: &'static str,
-    /// Why.
-    pub because: &'static str,
-}
-
 /// A refusal.
 #[derive(Clone, Debug, Serialize)]
 pub struct RefusedRecord {
@@ -162,6 +153,17 @@ pub struct ThrottleRecord {
     pub throttled_ns: Option<u64>,
     /// The file.
     pub source: Option<String>,
+}
+
+/// A way to wake threads.
+#[derive(Clone, Debug, Serialize)]
+pub struct WakeRecord {
+    /// `futex`, `eventfd` or `io_uring`.
+    pub kind: &'static str,
+    /// Whether this kernel has it, for this process.
+    pub offered: bool,
+    /// Why not, or what it is like here.
+    pub says: String,
 }
 
 /// A hint.

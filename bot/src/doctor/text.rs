@@ -1,7 +1,7 @@
 //! The diagnosis for people.
 
 use super::record::{DoctorRecord, LevelRecord, PlanAnswer, ThrottleRecord};
-use crate::report::{PlanRecord, cores, write_shares};
+use crate::report::{PlanRecord, cores, write_seats, write_shares};
 use std::io::{self, Write};
 
 pub(super) fn write(
@@ -45,6 +45,10 @@ pub(super) fn write(
         }
     }
     write_plan(out, &record.plan, plan)?;
+    for (wake, label) in record.wakes.iter().zip(std::iter::once("wakes").chain(std::iter::repeat(""))) {
+        let offered = if wake.offered { "offered" } else { "not offered" };
+        writeln!(out, "{label:<8} {} {offered}: {}", wake.kind, wake.says)?;
+    }
     for (hint, label) in record
         .hints
         .iter()
@@ -130,7 +134,7 @@ fn write_plan(
     };
     writeln!(
         out,
-        "plan     profile {}, binding {}{}, {} permit{}, {} seat{}",
+        "plan     profile {}, binding {}{}, {} permit{}",
         planned.profile,
         planned.binding,
         if planned.oversubscribed {
@@ -140,21 +144,11 @@ fn write_plan(
         },
         planned.permits,
         if planned.permits == 1 { "" } else { "s" },
-        planned.seats.count,
-        if planned.seats.count == 1 { "" } else { "s" },
     )?;
     if let (Some(name), Some(because)) = (planned.tier_refused, &planned.tier_refused_because) {
         writeln!(out, "         {name}: {because}")?;
     }
-    writeln!(
-        out,
-        "         seats run on {}: {}",
-        match planned.seats.affinity {
-            "one_cpu_each" => "one CPU each",
-            _ => "every allowed CPU",
-        },
-        planned.seats.because
-    )?;
+    write_seats(out, "         ", &planned.seats)?;
     if let Some(plan) = plan {
         write_shares(out, plan)?;
     }

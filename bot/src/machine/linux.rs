@@ -1,14 +1,20 @@
 //! What the Linux kernel says.
 
-use super::{Findings, Level, Limit, Throttle};
+use super::{Findings, Level, Limit, Throttle, Wake};
+use crate::cli::{PlanArgs, WakeArg};
 use crate::pipeline::Watch;
+use regatta_core::affinity::SeatAffinity;
 use regatta_linux::cgroup::{self, View};
 use regatta_linux::detect::LevelSays;
-use regatta_linux::{Counted, Machine, MachineError, Sampler};
-use regatta_portable::PostureControl;
+use regatta_linux::wake::{WakeChoice, WakeKind, choose};
+use regatta_linux::{Change, Counted, LinuxSeats, Machine, MachineError, Sampler};
+use regatta_portable::{BootError, Census, Fleet, FleetConfig, Workload};
 use std::cell::RefCell;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
+
+pub use regatta_linux::BINDINGS;
 
 /// A copy of a machine cannot be looked at.
 pub type LookError = MachineError;
@@ -80,19 +86,101 @@ fn level(level: &regatta_linux::detect::Level) -> Level {
     }
 }
 
-/// Samples the kernel's throttling for a fleet's posture while the pump waits.
-#[derive(Debug)]
+/// How the threads of seats are woken, and where they run.
+#[derive(Clone, Debug)]
+pub struct Seats {
+    platform: LinuxSeats,
+    because: String,
+}
+
+impl Seats {
+    /// As the operator wants it and the kernel offers it.
+    #[must_use]
+    pub fn choose(args: &PlanArgs, affinity: SeatAffinity) -> Self {
+        let choice = match args.wake {
+            WakeArg::Auto => WakeChoice::Auto,
+            WakeArg::Futex => WakeChoice::Kind(WakeKind::Futex),
+            WakeArg::Eventfd => WakeChoice::Kind(WakeKind::Eventfd),
+            WakeArg::IoUring => WakeChoice::Kind(WakeKind::IoUring),
+        };
+        // No seat of the bot waits for a descriptor.
+        let picked = choose(choice, false);
+        tracing::info!("{picked}");
+        let platform = LinuxSeats::new(picked.kind);
+        let allowed = Machine::this().detect().cpus.allowed;
+        Self {
+            platform: allowed.map_or(platform.clone(), |cpus| platform.bind(affinity, cpus)),
+            because: picked.reason,
+        }
+    }
+
+    /// The wake and why it is that one.
+    #[must_use]
+    pub fn wake(&self) -> (&'static str, String) {
+        (self.platform.wake().name(), self.because.clone())
+    }
+
+    /// Boots a fleet on these seats.
+    pub fn boot<W: Workload>(
+        &self,
+        workload: W,
+        config: FleetConfig,
+        census: &Census,
+    ) -> Result<Fleet<W>, BootError> {
+        Fleet::boot_on(&self.platform, workload, config, census)
+    }
+}
+
+/// The ways to wake that this kernel has.
+#[must_use]
+pub fn wakes() -> Vec<Wake> {
+    let offers = regatta_linux::wake::offered();
+    offers
+        .into_iter()
+        .map(|offer| Wake {
+            kind: offer.kind.name(),
+            offered: offer.refusal.is_none(),
+            says: offer.refusal.map_or_else(
+                || measured(offer.kind),
+                |refusal| refusal.reason,
+            ),
+        })
+        .collect()
+}
+
+/// What a wake of this kind is like here.
+fn measured(kind: WakeKind) -> String {
+    String::new()
+}
+
+/// Takes a change of what bounds the process.
+type TakeChange<'a> = Box<dyn Fn(&Change) + 'a>;
+
+/// Samples the kernel's throttling for a fleet's posture while the pump waits, and tells the fleet when
+/// the quota is another one.
 pub struct Sampling<'a> {
-    posture: &'a PostureControl,
+    posture: &'a regatta_portable::PostureControl,
+    changed: TakeChange<'a>,
     sampler: RefCell<Sampler>,
 }
 
+impl fmt::Debug for Sampling<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sampling").finish_non_exhaustive()
+    }
+}
+
 impl<'a> Sampling<'a> {
-    /// Samples this process, idle so far, for `posture`.
+    /// Samples this process, idle so far, for `fleet`.
     #[must_use]
-    pub fn new(posture: &'a PostureControl) -> Self {
+    pub fn new<W: Workload>(fleet: &'a Fleet<W>) -> Self {
+        let posture = fleet.posture();
         Self {
             posture,
+            changed: Box::new(|change| {
+                let cpus = change.after.cpus.allowed_cpus().count;
+                fleet.requota(change.after.quota(), Some(cpus).filter(|cpus| *cpus > 0));
+            }),
             sampler: RefCell::new(Sampler::new(Machine::this(), posture.now())),
         }
     }
@@ -100,13 +188,14 @@ impl<'a> Sampling<'a> {
 
 impl Watch for Sampling<'_> {
     fn work(&self, working: bool) {
-        self.sampler.borrow_mut().work(self.posture, working);
+        let change = self.sampler.borrow_mut().work(self.posture, working);
+        change.iter().for_each(|change| (self.changed)(change));
     }
 
     fn tend(&self) -> Option<Duration> {
-        let mut sampler = self.sampler.borrow_mut();
-        sampler.poll(self.posture);
-        let due = sampler.due(self.posture)?;
+        let change = self.sampler.borrow_mut().poll(self.posture);
+        change.iter().for_each(|change| (self.changed)(change));
+        let due = self.sampler.borrow().due(self.posture)?;
         Some(due.since(self.posture.now()).into())
     }
 }

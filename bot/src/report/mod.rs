@@ -14,10 +14,10 @@ mod text;
 pub use record::{
     BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
     HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, Record,
-    ScenarioRecord, ScenarioTiming, SummaryRecord, SummaryTiming, WinnerRecord,
+    ScenarioRecord, ScenarioTiming, SeatsRecord, SummaryRecord, SummaryTiming, WinnerRecord,
 };
 
-pub(crate) use text::{cores, write_shares};
+pub(crate) use text::{cores, write_seats, write_shares};
 
 use std::io::{self, Write};
 

@@ -55,12 +55,29 @@ pub struct PlanRecord {
     pub permits: u16,
     /// Bins, each with a solver unit per block.
     pub bins: u8,
+    /// The seats.
+    pub seats: SeatsRecord,
     /// The shares.
     pub budget: Vec<BudgetRecord>,
     /// What the plan puts on the machine.
     pub census: Vec<CensusRecord>,
     /// Overrides that have no say in this plan.
     pub idle_overrides: Vec<String>,
+}
+
+/// The seats of a plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct SeatsRecord {
+    /// How many.
+    pub count: u16,
+    /// `allowed_set` or `one_cpu_each`.
+    pub affinity: &'static str,
+    /// Why.
+    pub because: &'static str,
+    /// `futex`, `eventfd`, `io_uring` or `park`; none for a copy of a machine.
+    pub wake: Option<&'static str>,
+    /// Why.
+    pub wake_because: Option<String>,
 }
 
 /// One consumer's share.

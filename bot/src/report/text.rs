@@ -1,7 +1,8 @@
 //! Records for people.
 
 use super::record::{
-    BlockRecord, CrawlRecord, PercentileRecord, PlanRecord, Record, ScenarioRecord, SummaryRecord,
+    BlockRecord, CrawlRecord, PercentileRecord, PlanRecord, Record, ScenarioRecord, SeatsRecord,
+    SummaryRecord,
 };
 use std::io::{self, Write};
 
@@ -58,9 +59,33 @@ fn write_plan(out: &mut impl Write, plan: &PlanRecord) -> io::Result<()> {
     if let Some(because) = &plan.tier_refused_because {
         writeln!(out, "       {because}")?;
     }
+    write_seats(out, "       ", &plan.seats)?;
     write_shares(out, plan)?;
     for key in &plan.idle_overrides {
         writeln!(out, "       {key} is set and has no say on this tier")?;
+    }
+    Ok(())
+}
+
+/// Where seats run and how they are woken, a line each.
+pub(crate) fn write_seats(
+    out: &mut impl Write,
+    indent: &str,
+    seats: &SeatsRecord,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{indent}{} seat{}, on {}: {}",
+        seats.count,
+        if seats.count == 1 { "" } else { "s" },
+        match seats.affinity {
+            "one_cpu_each" => "one CPU each",
+            _ => "every allowed CPU",
+        },
+        seats.because
+    )?;
+    if let (Some(wake), Some(because)) = (seats.wake, &seats.wake_because) {
+        writeln!(out, "{indent}woken by {wake}: {because}")?;
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ impl WakeWord {
 
     /// Blocks until notified or until `deadline`, unless `has_work` finds something after the thread
     /// has declared that it parks. `has_work` may read with relaxed ordering.
-    pub fn wait<P: Park>(
+    pub fn wait<P: Park + ?Sized>(
         &self,
         platform: &P,
         deadline: Option<Instant>,
@@ -88,7 +88,7 @@ impl WakeWord {
 
     /// Wakes the waiter if it is parked. Call it after the work is published; relaxed stores will do.
     /// Returns whether a wake was sent.
-    pub fn notify<W: Wake>(&self, platform: &W) -> bool {
+    pub fn notify<W: Wake + ?Sized>(&self, platform: &W) -> bool {
         // Pairs with the fence in `wait`.
         fence(Ordering::SeqCst);
         let parked = self.0.load(Ordering::Relaxed) == PARKED

@@ -1,6 +1,12 @@
-//! The affinity mask of the calling thread.
+//! The affinity mask of a thread: reading it, and setting it.
+
+#[cfg(target_os = "linux")]
+mod set;
 
 use crate::cgroup::CpuSet;
+
+#[cfg(target_os = "linux")]
+pub use set::{AffinityError, gettid, set_mask, set_mask_of};
 
 /// Words of a mask at first: as many CPUs as the C library's type of fixed size has.
 const FIRST_WORDS: usize = 1024 / 64;
@@ -19,10 +25,17 @@ enum Asked {
     Refused,
 }
 
-/// The mask, if the platform tells.
+/// The mask of the calling thread, if the platform tells.
 #[must_use]
 pub fn mask() -> Option<CpuSet> {
-    grow(kernel)
+    // Thread 0 is the calling one.
+    mask_of(0)
+}
+
+/// The mask of the thread that the kernel knows by this number, if the platform tells.
+#[must_use]
+pub fn mask_of(tid: i32) -> Option<CpuSet> {
+    grow(|words| kernel(tid, words))
 }
 
 /// Asks with ever more room. The kernel writes no part of a mask, so a fixed size fails on a machine
@@ -46,13 +59,12 @@ fn grow(mut ask: impl FnMut(&mut [u64]) -> Asked) -> Option<CpuSet> {
     unsafe_code,
     reason = "the safe wrapper (nix's CpuSet) has the C library's fixed size"
 )]
-fn kernel(words: &mut [u64]) -> Asked {
+fn kernel(tid: i32, words: &mut [u64]) -> Asked {
     // SAFETY: the kernel writes at most as many bytes as `words` has, to where it is. The pointer is
     // aligned for the `unsigned long`s that the kernel's mask is made of; in the machine's order they
     // are the same bits as 64-bit words, but on 32-bit big-endian machines, which are left out.
-    // Process 0 is the calling thread.
     let result =
-        unsafe { libc::sched_getaffinity(0, size_of_val(words), words.as_mut_ptr().cast()) };
+        unsafe { libc::sched_getaffinity(tid, size_of_val(words), words.as_mut_ptr().cast()) };
     if result == 0 {
         Asked::Written
     } else if std::io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
@@ -66,7 +78,7 @@ fn kernel(words: &mut [u64]) -> Asked {
     target_os = "linux",
     not(all(target_endian = "big", target_pointer_width = "32"))
 )))]
-fn kernel(_: &mut [u64]) -> Asked {
+fn kernel(_: i32, _: &mut [u64]) -> Asked {
     Asked::Refused
 }
 

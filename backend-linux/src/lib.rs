@@ -4,8 +4,10 @@
 //! them together. [`ThrottleReader`] reads the counters of throttling again and again and notices when
 //! what bounds the process changes; a [`Sampler`] feeds them to a fleet's posture.
 //!
-//! All but the affinity mask of the running process is plain text in files, so the crate builds
+//! All of that but the affinity mask of the running process is plain text in files, so the crate builds
 //! everywhere and reads a copy of a Linux machine anywhere.
+//!
+//! `wake` is how threads sleep and are woken; it is there on Linux alone.
 
 pub mod affinity;
 pub mod cgroup;
@@ -16,6 +18,8 @@ mod sampler;
 #[cfg(target_os = "linux")]
 mod seats;
 mod throttle;
+#[cfg(target_os = "linux")]
+pub mod wake;
 
 pub use detect::{Detection, detect};
 pub use machine::{Machine, MachineError};

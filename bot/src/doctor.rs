@@ -62,7 +62,12 @@ pub fn doctor(args: &DoctorArgs, mut out: impl Write) -> Result<(), DoctorError>
         Err(PlanError::Boot(refused)) => Err(refused),
         Err(error) => return Err(error.into()),
     };
-    let mut record = diagnose(&args.plan, &findings, &overrides, planned.as_ref().map_err(|r| &**r));
+    let mut record = diagnose(
+        &args.plan,
+        &findings,
+        &overrides,
+        planned.as_ref().map_err(|r| &**r),
+    );
     if args.root.is_none() {
         ask_kernel(&mut record, &args.plan);
     }

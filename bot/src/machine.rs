@@ -127,8 +127,7 @@ pub fn affinity(
     args: &PlanArgs,
 ) -> (SeatAffinity, &'static str) {
     let seats = u16::try_from(plan.seats.len()).unwrap_or(u16::MAX);
-    let (affinity, because) =
-        seat_affinity(findings.allowed, seats, args.affinity.map(Into::into));
+    let (affinity, because) = seat_affinity(findings.allowed, seats, args.affinity.map(Into::into));
     (affinity, because.text())
 }
 

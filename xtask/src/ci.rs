@@ -109,7 +109,14 @@ static STEPS: &[Step] = &[
     },
     Step {
         name: "nextest",
-        does: Does::CargoKeeping("nextest run --locked --workspace", "Summary"),
+        does: Does::CargoKeeping(
+            "nextest run --locked --workspace -E not(binary(parity))",
+            "Summary",
+        ),
+    },
+    Step {
+        name: "parity",
+        does: Does::Cargo("nextest run --locked -p regatta-tests --test parity", None),
     },
     Step {
         name: "doctest",

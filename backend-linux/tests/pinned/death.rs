@@ -19,9 +19,8 @@ fn fragile() -> (Fleet<Jobs>, Arc<AtomicBool>, Receiver<AlarmReport>) {
     let broken = Arc::new(AtomicBool::new(false));
     let of_arena = Arc::clone(&broken);
     let alarm = AlarmAction::Call(Box::new(move |report| raise.send(report.clone()).unwrap()));
-    let on_arena: OnArena =
-        Box::new(move |_| assert!(!of_arena.load(Ordering::Relaxed), "no arena"));
-    let workload = Jobs::with_arenas(on_arena);
+    let build: OnArena = Box::new(move |_| assert!(!of_arena.load(Ordering::Relaxed), "no arena"));
+    let workload = Jobs::with_arenas(build);
     let fleet = boot(workload, config().on_alarm(alarm), &Census::new()).unwrap();
     (fleet, broken, raised)
 }
@@ -69,7 +68,8 @@ fn a_lost_pin_ends_what_it_owed_and_its_key_moves_at_the_next_boundary() {
         Solver,
         1,
         Box::new(move |arena, context| {
-            tell.send((context.key, context.seat.index(), arena.pin.key)).unwrap();
+            tell.send((context.key, context.seat.index(), arena.pin.key))
+                .unwrap();
             9
         }),
     );
@@ -129,7 +129,12 @@ fn a_lost_pooled_seat_leaves_its_work_to_the_others() {
     for value in 0..20 {
         assert_eq!(done(submit(&fleet, Resolve, yields(value))), value);
     }
-    let dead = fleet.status().seats.iter().filter(|s| **s == SlotState::Dead).count();
+    let dead = fleet
+        .status()
+        .seats
+        .iter()
+        .filter(|s| **s == SlotState::Dead)
+        .count();
     assert_eq!(dead, 1);
     assert!(raised.try_recv().is_err());
     assert!(fleet.close(FAR).threads_ended);
@@ -144,15 +149,24 @@ fn the_last_seat_may_be_lost_too() {
         let receipt = fleet.submit(Solver, key, last(&broken)).unwrap();
         assert_eq!(failed(receipt), (Failure::LaneDeath, false));
     }
-    assert_eq!(failed(submit(&fleet, Merge, last(&broken))).0, Failure::LaneDeath);
+    assert_eq!(
+        failed(submit(&fleet, Merge, last(&broken))).0,
+        Failure::LaneDeath
+    );
     let pooled = fleet.plan().seats.len() - 4;
     for _ in 0..pooled {
-        assert_eq!(failed(submit(&fleet, Resolve, last(&broken))).0, Failure::LaneDeath);
+        assert_eq!(
+            failed(submit(&fleet, Resolve, last(&broken))).0,
+            Failure::LaneDeath
+        );
     }
     let status = fleet.status();
     assert!(status.seats.iter().all(|seat| *seat == SlotState::Dead));
     assert!(status.balanced());
     // There is nobody left to run it.
-    assert_eq!(failed(submit(&fleet, Resolve, yields(1))), (Failure::LaneDeath, true));
+    assert_eq!(
+        failed(submit(&fleet, Resolve, yields(1))),
+        (Failure::LaneDeath, true)
+    );
     assert!(fleet.close(FAR).threads_ended);
 }

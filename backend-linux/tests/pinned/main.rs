@@ -18,3 +18,5 @@ mod resize;
 mod seats;
 mod storm;
 mod time;
+#[path = "../pinned_fleet/wakes.rs"]
+mod wakes;

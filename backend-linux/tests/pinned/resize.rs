@@ -42,15 +42,15 @@ fn a_smaller_quota_shrinks_as_permits_come_back() {
     fleet.requota(cores(12), None);
     let (gates, receipts) = walks(&fleet);
     gates.iter().for_each(Gate::entered);
-    let change = fleet.requota(cores(2), None);
-    assert_eq!(change.now.permits.keyed, 1);
+    let change = fleet.requota(cores(3), None);
+    assert_eq!(change.now.permits.keyed, 2);
     assert!(change.now.oversubscribed);
     let next = fleet.submit(Solver, 0, yields(9)).unwrap();
     let mut gates = gates.into_iter();
     gates.next().unwrap().open();
     let mut receipts = receipts.into_iter();
     assert_eq!(done(receipts.next().unwrap()), 0);
-    // Two still walk where one may.
+    // Two still walk, and no more may.
     assert_eq!(lane(&fleet, Solver).hold, Some(HoldReason::KeyedPermits));
     gates.for_each(Gate::open);
     for (value, receipt) in (1..).zip(receipts) {
@@ -82,7 +82,7 @@ fn a_fleet_below_its_floor_goes_on_and_recovers_by_itself() {
         assert_eq!(done(fleet.submit(Solver, key, yields(4)).unwrap()), 4);
     }
     let held = held.poll().unwrap_err();
-    fleet.requota(cores(8), None);
+    fleet.requota(cores(6), None);
     assert_eq!((done(held), done(waits)), (1, 3));
     assert_eq!(fleet.status().not_ready, None);
 }

@@ -75,9 +75,8 @@ fn each_key_and_the_merge_have_a_thread_of_their_own_that_stays() {
 
 fn kernel_names() -> BTreeSet<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let comm = tasks.filter_map(|task| {
-        std::fs::read_to_string(task.unwrap().path().join("comm")).ok()
-    });
+    let comm =
+        tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
     comm.map(|name| name.trim_end().to_owned()).collect()
 }
 
@@ -177,5 +176,13 @@ fn seats_run_where_they_are_bound() {
 fn the_plan_has_a_seat_of_each_kind() {
     let kinds: Vec<_> = plan().seats.iter().map(|seat| seat.kind).collect();
     assert!(kinds.len() > 5, "{kinds:?}");
-    assert_eq!(kinds[..4], [SeatKind::KeyedPin, SeatKind::KeyedPin, SeatKind::KeyedPin, SeatKind::FixedPin]);
+    assert_eq!(
+        kinds[..4],
+        [
+            SeatKind::KeyedPin,
+            SeatKind::KeyedPin,
+            SeatKind::KeyedPin,
+            SeatKind::FixedPin
+        ]
+    );
 }

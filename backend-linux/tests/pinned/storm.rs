@@ -45,11 +45,16 @@ struct Seen {
 }
 
 fn submit(fleet: &Fleet<Counts>, first: u64, units: u64) -> Seen {
-    const LANES: [(WorkerRole, u8); 5] =
-        [(Solver, 3), (Merge, 1), (Resolve, 1), (SimDriver, 1), (Registrar, 1)];
+    const LANES: [(WorkerRole, u8); 5] = [
+        (Solver, 3),
+        (Merge, 1),
+        (Resolve, 1),
+        (SimDriver, 1),
+        (Registrar, 1),
+    ];
     let mut seen = Seen::default();
     for unit in first..first + units {
-        let (role, keys) = LANES[unit as usize % LANES.len()];
+        let (role, keys) = LANES[usize::try_from(unit).unwrap() % LANES.len()];
         let key = u8::try_from(unit % u64::from(keys)).unwrap();
         let receipt = loop {
             match fleet.submit(role, key, unit) {
@@ -61,15 +66,12 @@ fn submit(fleet: &Fleet<Counts>, first: u64, units: u64) -> Seen {
             seen.dropped += 1;
             continue;
         }
-        match receipt.wait_for(FAR).unwrap().done() {
-            Some(output) => {
-                assert_eq!(output, unit * 3);
-                seen.done += 1;
-            }
-            None => {
-                assert_eq!(unit % 97, 13);
-                seen.failed += 1;
-            }
+        if let Some(output) = receipt.wait_for(FAR).unwrap().done() {
+            assert_eq!(output, unit * 3);
+            seen.done += 1;
+        } else {
+            assert_eq!(unit % 97, 13);
+            seen.failed += 1;
         }
     }
     seen
@@ -86,7 +88,9 @@ fn storm(kind: WakeKind) {
     let weather = {
         let (fleet, over) = (Arc::clone(&fleet), Arc::clone(&over));
         let of_thread = Arc::clone(&fleet);
-        spawn(fleet.census(), "weather", move || weather(&of_thread, &over))
+        spawn(fleet.census(), "weather", move || {
+            weather(&of_thread, &over);
+        })
     };
     let submitters: Vec<_> = (0..THREADS)
         .map(|thread| {
@@ -143,7 +147,7 @@ fn weather(fleet: &Fleet<Counts>, over: &AtomicBool) {
         std::thread::yield_now();
         sample(1_800_000, 0);
         sample(1_800_000, 0);
-        fleet.requota(cores(8), None);
+        fleet.requota(cores(6), None);
         turn += 1;
     }
     sample(1_800_000, 0);

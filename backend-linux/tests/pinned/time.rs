@@ -1,10 +1,9 @@
-//! Who keeps the time: exactly one thread while something is held, and nobody when nothing is.
+//! Who keeps the time while something is held.
 
 use crate::binding::boot;
 use crate::common::{FAR, Gate, Jobs, Throttle, done, lane, submit, yields};
 use crate::seats::config;
 use regatta_core::role::WorkerRole::{Registrar, Resolve, Solver};
-use regatta_core::seat::SlotState;
 use regatta_portable::{Census, EdgeDelivery};
 use std::time::Duration;
 
@@ -55,51 +54,4 @@ fn the_time_is_kept_though_its_keeper_is_given_work() {
     }
     assert_eq!(fleet.status().host.edges, 0);
     assert!(fleet.close(FAR).is_clean());
-}
-
-/// While something is held the host ticks once an interval, however many seats are idle: they do not all
-/// wake for it.
-#[test]
-fn one_thread_keeps_the_time() {
-    let config = config()
-        .edges(EdgeDelivery::Suppress)
-        .backstop(Duration::from_millis(5), 8);
-    let fleet = boot(Jobs::new(), config, &Census::new()).unwrap();
-    let mut throttle = Throttle::new();
-    throttle.cordon(fleet.posture());
-    let held = submit(&fleet, Registrar, yields(1));
-    let switches = || -> Vec<u64> {
-        let rows = fleet.census().rows();
-        rows.iter().map(|row| switches_of(&row.spec.kernel_name)).collect()
-    };
-    // The keeper is the one that still wakes when all have settled.
-    while fleet.status().host.ticks < 20 {
-        std::thread::yield_now();
-    }
-    let before = switches();
-    while fleet.status().host.ticks < 60 {
-        std::thread::yield_now();
-    }
-    let woke = switches().iter().zip(&before).filter(|(now, then)| now > then).count();
-    assert_eq!(woke, 1, "{before:?} {:?}", switches());
-    throttle.lift(fleet.posture());
-    assert_eq!(done(held), 1);
-    let idle = |seat: &SlotState| matches!(seat, SlotState::Idle | SlotState::Pinned { .. });
-    assert!(fleet.status().seats.iter().all(idle));
-}
-
-/// How often a thread of this process came to run.
-pub(crate) fn switches_of(name: &str) -> u64 {
-    let mut tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let path = tasks.find_map(|task| {
-        let path = task.unwrap().path();
-        let comm = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
-        (comm.trim_end() == name).then_some(path)
-    });
-    let status = std::fs::read_to_string(path.unwrap().join("status")).unwrap();
-    let counts = status
-        .lines()
-        .filter_map(|line| line.split_once("ctxt_switches:"))
-        .map(|(_, count)| count.trim().parse::<u64>().unwrap());
-    counts.sum()
 }

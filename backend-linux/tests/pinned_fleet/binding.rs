@@ -13,7 +13,7 @@ pub(crate) fn cores(cores: u16) -> Quota {
     Quota::exact(milli, BoundedBy::Override, Reason::Given)
 }
 
-/// The plan of eight cores, with three solver pins.
+/// The plan of six cores, with three solver pins of which two may walk at once.
 pub(crate) fn plan() -> FleetPlan {
     let mut overrides = Overrides::none();
     let pins = Setting::Pins(WorkerRole::Solver.id());
@@ -22,7 +22,7 @@ pub(crate) fn plan() -> FleetPlan {
         .unwrap();
     let plan = FleetPlan::derive(&PlanInput {
         table: &FLEET_ROLES,
-        quota: cores(8),
+        quota: cores(6),
         profile: Profile::Auto,
         overrides: &overrides,
         bindings: BINDINGS,
@@ -43,9 +43,12 @@ pub(crate) fn bare() -> FleetConfig {
     FleetConfig::new(&FLEET_ROLES, plan)
 }
 
-/// The wake that the tests of this process use: each in turn, if told so.
+/// Says which wake the tests of this process use.
+pub(crate) const WAKE: &str = "REGATTA_TEST_WAKE";
+
+/// The wake that the tests of this process use.
 pub(crate) fn wake() -> WakeKind {
-    match std::env::var("REGATTA_TEST_WAKE") {
+    match std::env::var(WAKE) {
         Ok(name) => name.parse().unwrap(),
         Err(_) => WakeKind::Futex,
     }

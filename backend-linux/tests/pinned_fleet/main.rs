@@ -26,3 +26,4 @@ mod posture;
 mod receipts;
 #[path = "../../../backend-portable/tests/fleet/submission.rs"]
 mod submission;
+mod wakes;

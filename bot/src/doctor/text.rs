@@ -45,8 +45,16 @@ pub(super) fn write(
         }
     }
     write_plan(out, &record.plan, plan)?;
-    for (wake, label) in record.wakes.iter().zip(std::iter::once("wakes").chain(std::iter::repeat(""))) {
-        let offered = if wake.offered { "offered" } else { "not offered" };
+    for (wake, label) in record
+        .wakes
+        .iter()
+        .zip(std::iter::once("wakes").chain(std::iter::repeat("")))
+    {
+        let offered = if wake.offered {
+            "offered"
+        } else {
+            "not offered"
+        };
         writeln!(out, "{label:<8} {} {offered}: {}", wake.kind, wake.says)?;
     }
     for (hint, label) in record

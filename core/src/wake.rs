@@ -17,9 +17,9 @@ use crate::port::{Park, Wake};
 use crate::time::Instant;
 
 #[cfg(not(loom))]
-use core::sync::atomic::{AtomicU32, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering, fence};
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 const WORKING: u32 = 0;
 const PARKED: u32 = 1;
@@ -106,5 +106,71 @@ impl WakeWord {
     #[must_use]
     pub fn is_parked(&self) -> bool {
         self.0.load(Ordering::Relaxed) == PARKED
+    }
+}
+
+/// A bell beside a door: a [`WakeWord`] and a flag that says whether somebody rang.
+///
+/// For a waiter whose work is elsewhere, such as in a mailbox behind a lock. Who brings something puts it
+/// there and rings; the waiter waits, takes the ring, and then looks at all there is.
+///
+/// # Invariants
+/// - A ring stays until it is taken; any number of rings are as one.
+/// - What was written before a ring, however many rings came since, is visible to who takes it.
+#[derive(Debug)]
+pub struct Doorbell {
+    word: WakeWord,
+    rung: AtomicBool,
+}
+
+impl Default for Doorbell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Doorbell {
+    /// A bell that nobody rang.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            word: WakeWord::new(),
+            rung: AtomicBool::new(false),
+        }
+    }
+
+    /// A bell that nobody rang.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            word: WakeWord::new(),
+            rung: AtomicBool::new(false),
+        }
+    }
+
+    /// Rings, and wakes the waiter if it is parked. Returns whether a wake was sent.
+    pub fn ring<W: Wake + ?Sized>(&self, platform: &W) -> bool {
+        // A swap and no store: it carries the rings before it on to who takes this one.
+        self.rung.swap(true, Ordering::Release);
+        self.word.notify(platform)
+    }
+
+    /// Blocks until somebody rings or until `deadline`, unless somebody rang already. It takes no ring.
+    pub fn wait<P: Park + ?Sized>(&self, platform: &P, deadline: Option<Instant>) -> Waited {
+        let rung = || self.rung.load(Ordering::Relaxed);
+        self.word.wait(platform, deadline, rung)
+    }
+
+    /// Takes the ring, if there is one. Look for what was brought after this, never before.
+    pub fn take(&self) -> bool {
+        self.rung.swap(false, Ordering::Acquire)
+    }
+
+    /// Whether the waiter has declared that it parks and has not been woken since.
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        self.word.is_parked()
     }
 }

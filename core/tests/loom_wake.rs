@@ -8,7 +8,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use regatta_core::port::{Park, Wake};
 use regatta_core::time::Instant;
-use regatta_core::wake::WakeWord;
+use regatta_core::wake::{Doorbell, WakeWord};
 
 /// A platform that keeps one token, as the ports ask.
 #[derive(Default)]
@@ -149,5 +149,94 @@ fn an_input_that_is_counted_is_visible() {
             });
         }
         waker.join().unwrap();
+    });
+}
+
+struct Door {
+    bell: Doorbell,
+    token: Token,
+    mailbox: Mutex<Vec<u32>>,
+}
+
+fn door() -> Arc<Door> {
+    Arc::new(Door {
+        bell: Doorbell::new(),
+        token: Token::default(),
+        mailbox: Mutex::new(Vec::new()),
+    })
+}
+
+fn bring(door: &Door, letter: u32) {
+    door.mailbox.lock().unwrap().push(letter);
+    door.bell.ring(&door.token);
+}
+
+/// Waits, takes the ring and then looks, until so many letters came.
+fn collect(door: &Door, letters: usize) -> Vec<u32> {
+    let mut got = Vec::new();
+    while got.len() < letters {
+        door.bell.wait(&door.token, None);
+        if door.bell.take() {
+            got.append(&mut door.mailbox.lock().unwrap());
+        }
+    }
+    got.sort_unstable();
+    got
+}
+
+#[test]
+fn a_bell_that_rings_twice_loses_no_letter() {
+    explore(|| {
+        let door = door();
+        let ringer = {
+            let door = Arc::clone(&door);
+            thread::spawn(move || {
+                bring(&door, 1);
+                bring(&door, 2);
+            })
+        };
+        assert_eq!(collect(&door, 2), [1, 2]);
+        ringer.join().unwrap();
+    });
+}
+
+#[test]
+fn two_ringers_lose_no_letter() {
+    explore(|| {
+        let door = door();
+        let ringers = [1, 2].map(|letter| {
+            let door = Arc::clone(&door);
+            thread::spawn(move || bring(&door, letter))
+        });
+        assert_eq!(collect(&door, 2), [1, 2]);
+        for ringer in ringers {
+            ringer.join().unwrap();
+        }
+    });
+}
+
+/// Without a lock around what is brought: who takes one ring sees what came with the rings that it covers.
+#[test]
+fn a_ring_that_is_taken_shows_what_came_with_all_before_it() {
+    explore(|| {
+        let door = door();
+        let brought = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let ringers = [0, 1].map(|who| {
+            let (door, brought) = (Arc::clone(&door), Arc::clone(&brought));
+            thread::spawn(move || {
+                brought[who].store(1, Ordering::Relaxed);
+                door.bell.ring(&door.token);
+            })
+        });
+        let seen = || brought.iter().all(|one| one.load(Ordering::Relaxed) == 1);
+        loop {
+            door.bell.wait(&door.token, None);
+            if door.bell.take() && seen() {
+                break;
+            }
+        }
+        for ringer in ringers {
+            ringer.join().unwrap();
+        }
     });
 }

@@ -1,57 +1,46 @@
 //! The bell of a seat: how it is told to look at the state again.
 //!
-//! Whoever leaves something for a seat sets its bell while it holds the state's lock, and rings it after
-//! it has let go. The seat silences the bell under the lock, before it looks.
-//!
-//! # Invariants
-//! - What was left before the bell was set is seen: the seat looks after that, or it is woken.
-//! - A bell that has been silenced since it was set wakes nobody: the seat has looked.
+//! Whoever leaves something for a seat marks its bell while it holds the state's lock, and rings it after
+//! it has let go. The seat takes the ring under the lock, before it looks; the core has the protocol.
 
 use regatta_core::port::{Park, Wake};
 use regatta_core::time::Instant;
-use regatta_core::wake::WakeWord;
+use regatta_core::wake::Doorbell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The bell of one seat.
 pub(crate) struct Bell {
-    set: AtomicBool,
-    word: WakeWord,
+    bell: Doorbell,
     waker: Arc<dyn Wake + Send + Sync>,
 }
 
 impl Bell {
     pub(crate) fn new(waker: Arc<dyn Wake + Send + Sync>) -> Self {
         Self {
-            set: AtomicBool::new(false),
-            word: WakeWord::new(),
+            bell: Doorbell::new(),
             waker,
         }
     }
 
     /// Under the lock: something was left for the seat.
-    pub(crate) fn set(&self) {
-        // Relaxed: the lock orders this with the seat's look, and the word with its sleep.
-        self.set.store(true, Ordering::Relaxed);
+    pub(crate) fn mark(&self) {
+        self.bell.mark();
     }
 
-    /// Outside the lock, after [`set`](Self::set).
+    /// Outside the lock, after [`mark`](Self::mark).
     pub(crate) fn ring(&self) {
-        if self.set.load(Ordering::Relaxed) {
-            self.word.notify(&*self.waker);
-        }
+        self.bell.announce(&*self.waker);
     }
 
     /// Under the lock, by the seat, before it looks.
     pub(crate) fn silence(&self) {
-        self.set.store(false, Ordering::Relaxed);
+        self.bell.take();
     }
 
     /// Blocks until the bell is rung, or until `deadline`.
     pub(crate) fn sleep(&self, park: &dyn Park, deadline: Option<Instant>) {
-        self.word
-            .wait(park, deadline, || self.set.load(Ordering::Relaxed));
+        self.bell.wait(park, deadline);
     }
 }
 

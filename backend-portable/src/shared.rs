@@ -341,7 +341,7 @@ impl<W: Workload> Turn<'_, W> {
 
     /// Has the bell of a seat rung once the lock is free.
     pub(crate) fn call(&mut self, seat: SeatId) {
-        self.after.shared.bells[seat.index()].set();
+        self.after.shared.bells[seat.index()].mark();
         self.after.ring |= seat.bit();
     }
 

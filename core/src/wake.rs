@@ -152,9 +152,23 @@ impl Doorbell {
 
     /// Rings, and wakes the waiter if it is parked. Returns whether a wake was sent.
     pub fn ring<W: Wake + ?Sized>(&self, platform: &W) -> bool {
+        self.mark();
+        self.word.notify(platform)
+    }
+
+    /// The first half of a ring: the waiter will not block any more, and is not woken yet if it does.
+    ///
+    /// For who brings something under a lock that the waiter takes before it looks: mark under the lock,
+    /// and [`announce`](Self::announce) once it is free, so that nobody is woken only to wait for it.
+    pub fn mark(&self) {
         // A swap and no store: it carries the rings before it on to who takes this one.
         self.rung.swap(true, Ordering::Release);
-        self.word.notify(platform)
+    }
+
+    /// The second half of a ring. A waiter that has taken the mark meanwhile has looked, and is left
+    /// alone. Returns whether a wake was sent.
+    pub fn announce<W: Wake + ?Sized>(&self, platform: &W) -> bool {
+        self.rung.load(Ordering::Relaxed) && self.word.notify(platform)
     }
 
     /// Blocks until somebody rings or until `deadline`, unless somebody rang already. It takes no ring.

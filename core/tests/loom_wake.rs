@@ -240,3 +240,35 @@ fn a_ring_that_is_taken_shows_what_came_with_all_before_it() {
         }
     });
 }
+
+/// A binding's seat: its mailbox and its bell's mark are changed under one lock, it is woken after the lock is
+/// free, and between two looks it may find that it has looked already.
+#[test]
+fn a_seat_that_is_called_after_the_lock_is_free_misses_no_grant() {
+    explore(|| {
+        let door = door();
+        let bringers = [1, 2].map(|letter| {
+            let door = Arc::clone(&door);
+            thread::spawn(move || {
+                let mut mailbox = door.mailbox.lock().unwrap();
+                mailbox.push(letter);
+                door.bell.mark();
+                drop(mailbox);
+                door.bell.announce(&door.token);
+            })
+        });
+        let mut got = Vec::new();
+        while got.len() < 2 {
+            let mut mailbox = door.mailbox.lock().unwrap();
+            door.bell.take();
+            got.append(&mut mailbox);
+            drop(mailbox);
+            if got.len() < 2 {
+                door.bell.wait(&door.token, None);
+            }
+        }
+        for bringer in bringers {
+            bringer.join().unwrap();
+        }
+    });
+}

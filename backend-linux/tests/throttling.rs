@@ -193,9 +193,26 @@ impl Rig {
         assert!(reached, "{what} did not happen within {PATIENCE:?}");
     }
 
+    fn enter_new_group(&self, quota: &str) {
+        fs::create_dir(&self.group).unwrap();
+        self.set_quota(quota);
+        enter(&self.group);
+    }
+
+    fn leave_and_remove_group(&self) {
+        enter(self.group.parent().unwrap());
+        let gone = until(&mut || fs::remove_dir(&self.group).is_ok());
+        assert!(gone, "the group could not be removed");
+    }
+
     fn set_quota(&self, us: &str) {
         fs::write(self.group.join("cpu.cfs_quota_us"), us).unwrap();
     }
+}
+
+/// Moves this process.
+fn enter(group: &Path) {
+    fs::write(group.join("cgroup.procs"), std::process::id().to_string()).unwrap();
 }
 
 fn until(done: &mut dyn FnMut() -> bool) -> bool {
@@ -326,10 +343,7 @@ fn changes_are_noticed(rig: &Rig, sampler: &mut Sampler) {
     assert_eq!(milli(&next(sampler)), (None, Some(1500)));
 
     // Moved out, and the group removed: the kept file says so at the next reading.
-    let parent = rig.group.parent().unwrap();
-    fs::write(parent.join("cgroup.procs"), std::process::id().to_string()).unwrap();
-    let gone = until(&mut || fs::remove_dir(&rig.group).is_ok());
-    assert!(gone, "the group could not be removed");
+    rig.leave_and_remove_group();
     let moved = next(sampler);
     assert_eq!(moved.cause, Cause::Moved);
     assert_eq!(milli(&moved).0, Some(1500));
@@ -338,6 +352,18 @@ fn changes_are_noticed(rig: &Rig, sampler: &mut Sampler) {
         text.contains("moved") && text.contains("1.5 cores"),
         "{text}"
     );
+
+    // Into a group of that name, and then, between two looks, into another one of the same name: the
+    // kept file is of the first one still, and says that it is gone.
+    rig.enter_new_group("120000");
+    let moved = next(sampler);
+    assert_eq!((moved.cause, milli(&moved).1), (Cause::Moved, Some(1200)));
+    rig.leave_and_remove_group();
+    rig.enter_new_group("150000");
+    let gone = next(sampler);
+    assert_eq!(gone.cause, Cause::GroupGone);
+    assert_eq!(milli(&gone), (Some(1200), Some(1500)));
+    rig.leave_and_remove_group();
 }
 
 fn milli_of(sampler: &Sampler) -> u32 {

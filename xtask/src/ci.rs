@@ -115,6 +115,13 @@ static STEPS: &[Step] = &[
         ),
     },
     Step {
+        name: "portable-run",
+        does: Does::Cargo(
+            "nextest run --locked -p regatta-bot --no-default-features",
+            None,
+        ),
+    },
+    Step {
         name: "parity",
         does: Does::Cargo("nextest run --locked -p regatta-tests --test parity", None),
     },

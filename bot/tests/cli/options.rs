@@ -18,6 +18,8 @@ fn help_names_every_option_and_where_its_values_lie() {
         "--quota <MILLI>",
         "--profile <PROFILE>",
         "--set <KEY=VALUE>",
+        "--wake <KIND>",
+        "--affinity <WHERE>",
         "--scenario <NAME>",
         "cordon-crawl",
         "--log <LEVEL>",
@@ -45,6 +47,8 @@ fn values_out_of_range_are_usage_errors_that_say_what_would_be_right() {
         ("--quota", "1.5", "milli-cores from 1 to"),
         ("--base", "0x12", "40"),
         ("--profile", "fast", "auto, pinned, serial"),
+        ("--wake", "spin", "auto, futex, eventfd, io_uring"),
+        ("--affinity", "one", "allowed-set, one-cpu-each"),
         ("--log", "loud", "off, error, warn, info, debug"),
         ("--scenario", "storm", "cordon-crawl"),
         ("--blocks", "x", "invalid digit"),
@@ -132,6 +136,7 @@ fn a_plan_that_is_refused_has_an_exit_code_of_its_own() {
     let plain = |args: &[&str]| ran(command(&[&["run", "--log", "off"], args].concat()));
     plain(&["--quota", "1000"]).refused(10, &["1 cores", "needs 2 whole ones", "--quota 2000"]);
     plain(&["--quota", "1999"]).refused(10, &["1.999 cores"]);
+    #[cfg(not(all(feature = "linux", target_os = "linux")))]
     plain(&["--quota", "8000", "--profile", "pinned"])
         .refused(11, &["no pinned binding", "--profile auto or serial"]);
     run(&["--set", "ambient_io_cores=9"]).refused(
@@ -144,6 +149,27 @@ fn a_plan_that_is_refused_has_an_exit_code_of_its_own() {
         ],
     );
     run(&["--profile", "serial", "--blocks", "0"]).exits(0);
+}
+
+/// What the seats sleep in and where they run is as asked for, on either tier, and the plan says so.
+#[cfg(all(feature = "linux", target_os = "linux"))]
+#[test]
+fn seats_are_as_they_were_asked_for() {
+    for (profile, seats) in [("serial", 1), ("pinned", 12)] {
+        for wake in ["futex", "eventfd", "io_uring"] {
+            let asked = ["--wake", wake, "--affinity", "one-cpu-each", "--json"];
+            let ran = run(&[["--profile", profile].as_slice(), &asked].concat()).exits(0);
+            let plan = record(&ran.records(), "plan").clone();
+            assert_eq!(plan["binding"], profile);
+            assert_eq!(plan["seats"]["count"], seats);
+            assert_eq!(plan["seats"]["affinity"], "one_cpu_each");
+            // Where the kernel forbids it, another one and a line that says so.
+            assert!(
+                plan["seats"]["wake"] == wake || ran.stderr.contains(wake),
+                "{plan}"
+            );
+        }
+    }
 }
 
 #[test]

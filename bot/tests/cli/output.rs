@@ -11,7 +11,8 @@ const KEYS: [(&str, &str); 5] = [
          budget.within census census.binding census.count census.owner census.resource census.sizing \
          census.threads confidence detected_milli idle_overrides limiting_file limiting_level \
          oversubscribed permits profile \
-         quota_milli quota_origin reason tier_refused tier_refused_because type",
+         quota_milli quota_origin reason seats seats.affinity seats.because seats.count seats.wake \
+         seats.wake_because tier_refused tier_refused_because type",
     ),
     (
         "crawl",

@@ -4,10 +4,6 @@
 //!
 //! The kinds take turns, so that a machine that is loud for a while is loud for all of them. Every figure
 //! is the median over the repetitions, with the smallest and the largest beside it.
-#![cfg_attr(
-    not(target_os = "linux"),
-    expect(unused, reason = "there is nothing to measure elsewhere")
-)]
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,23 +20,53 @@ mod linux {
     use regatta_core::wake::WakeWord;
     use regatta_linux::wake::{
         Measured, Placement, Sleeper, WakeError, WakeKind, measure_pair, offered, sleeper,
+        watch_sleeper,
     };
     use regatta_portable::Census;
     use regatta_portable::clock::MonotonicClock;
     use std::hint::black_box;
     use std::io::Write;
+    use std::os::unix::net::UnixStream;
     use std::sync::{Arc, OnceLock};
     use std::thread::Thread;
 
     type Make = fn(MonotonicClock) -> Result<Sleeper, WakeError>;
 
     /// What is compared. The first is what the ratios are to.
-    const CONTENDERS: [(&str, Make); 4] = [
+    const CONTENDERS: [(&str, Make); 6] = [
         ("futex", |clock| sleeper(WakeKind::Futex, clock)),
         ("eventfd", |clock| sleeper(WakeKind::Eventfd, clock)),
         ("io_uring", |clock| sleeper(WakeKind::IoUring, clock)),
         ("std park", std_park),
+        ("eventfd +8", |clock| watching(WakeKind::Eventfd, clock)),
+        ("io_uring +8", |clock| watching(WakeKind::IoUring, clock)),
     ];
+
+    /// How many descriptors are watched beside, in the contenders that say so.
+    const WATCHED: usize = 8;
+
+    /// Those descriptors. They stay silent, and open: a hang-up would end every block.
+    static SILENT: OnceLock<Vec<(UnixStream, UnixStream)>> = OnceLock::new();
+
+    fn watching(kind: WakeKind, clock: MonotonicClock) -> Result<Sleeper, WakeError> {
+        let Sleeper { waker, parker } = watch_sleeper(kind, clock)?;
+        let parker = Box::new(move || {
+            let mut park = parker()?;
+            let refused = |source| WakeError::Refused {
+                kind,
+                step: "a descriptor to watch",
+                source,
+            };
+            for (token, (near, _)) in (0..).zip(SILENT.get().into_iter().flatten()) {
+                let near = near.try_clone().map_err(refused)?;
+                let watched = park.watch(near.into(), token);
+                watched.map_err(|error| refused(std::io::Error::other(error)))?;
+            }
+            let park: Box<dyn Park> = park;
+            Ok(park)
+        });
+        Ok(Sleeper { waker, parker })
+    }
 
     /// The standard library's own, to compare with.
     struct StdPark {
@@ -94,6 +120,9 @@ mod linux {
         let mut arguments = std::env::args().skip(1);
         let mut number = |default: u32| arguments.next().map_or(Ok(default), |n| n.parse());
         let (repetitions, rounds) = (number(15)?.max(1), number(5_000)?.max(1));
+        let pairs: Result<Vec<_>, _> = (0..WATCHED).map(|_| UnixStream::pair()).collect();
+        let pairs = pairs?;
+        SILENT.get_or_init(|| pairs);
         let mut out = std::io::stdout().lock();
         for offer in offered() {
             writeln!(out, "{offer}")?;
@@ -134,7 +163,7 @@ mod linux {
             let [ratio_low, ratio, ratio_high] = spread(ratios.collect());
             writeln!(
                 out,
-                "{name:<9} median {median:6.2} [{low:.2}..{high:.2}]  p99 {p99:6.2} [..{p99_high:.2}]  x {ratio:.2} [{ratio_low:.2}..{ratio_high:.2}]"
+                "{name:<11} median {median:6.2} [{low:.2}..{high:.2}]  p99 {p99:6.2} [..{p99_high:.2}]  x {ratio:.2} [{ratio_low:.2}..{ratio_high:.2}]"
             )?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What the Linux kernel says about the CPU that a process may use.
+//! What the Linux kernel says about the CPU that a process may use, and how its threads are woken.
 //!
 //! [`cgroup`] understands the kernel's texts, [`files`] reads them, [`detect`](detect::detect) puts
 //! them together. [`ThrottleReader`] reads the counters of throttling again and again and notices when

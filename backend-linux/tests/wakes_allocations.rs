@@ -1,4 +1,4 @@
-//! Parking and waking allocate nothing. This test has the process for itself: it counts every allocation.
+//! Parking and waking allocate nothing: every allocation of a thread is counted.
 #![cfg(test)]
 #![cfg(target_os = "linux")]
 
@@ -10,14 +10,18 @@ use regatta_portable::Census;
 use regatta_portable::census::ThreadSpec;
 use regatta_portable::clock::MonotonicClock;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 struct Counting;
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    /// Of this thread. The test harness has threads too.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -26,7 +30,7 @@ static ALLOCATOR: Counting = Counting;
 // SAFETY: the system's allocator does the work, by its own rules.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         // SAFETY: what the caller promises is what the system's allocator asks for.
         unsafe { System.alloc(layout) }
     }
@@ -38,9 +42,9 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 fn allocations(run: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = ALLOCATIONS.get();
     run();
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    ALLOCATIONS.get() - before
 }
 
 const ROUNDS: u32 = 500;
@@ -80,33 +84,29 @@ fn across_threads(kind: WakeKind, clock: MonotonicClock) {
     let waits = move || {
         let (word, asked, answered) = &*of_waiter;
         let park = parker().unwrap();
-        let mut within = 0;
-        for round in 1..=2 * ROUNDS {
-            let counted = allocations(|| {
+        allocations(|| {
+            for round in 1..=ROUNDS {
                 while asked.load(Ordering::Acquire) < round {
                     word.wait(&*park, None, || asked.load(Ordering::Relaxed) >= round);
                 }
-            });
-            answered.store(round, Ordering::Release);
-            // What the threads' own start allocated came before this.
-            if round > ROUNDS {
-                within += counted;
+                answered.store(round, Ordering::Release);
             }
-        }
-        within
+        })
     };
     let waiter = Census::new()
         .spawn(ThreadSpec::one("test", "waiter"), waits)
         .unwrap();
     let (word, asked, answered) = &*shared;
-    for round in 1..=2 * ROUNDS {
-        asked.store(round, Ordering::Release);
-        word.notify(&*waker);
-        while answered.load(Ordering::Acquire) < round && !waiter.is_finished() {
-            std::thread::yield_now();
+    let of_waker = allocations(|| {
+        for round in 1..=ROUNDS {
+            asked.store(round, Ordering::Release);
+            word.notify(&*waker);
+            while answered.load(Ordering::Acquire) < round && !waiter.is_finished() {
+                std::thread::yield_now();
+            }
         }
-    }
-    assert_eq!(waiter.join().unwrap(), 0, "{kind}");
+    });
+    assert_eq!((waiter.join().unwrap(), of_waker), (0, 0), "{kind}");
 }
 
 fn watching(kind: WakeKind, clock: MonotonicClock) {

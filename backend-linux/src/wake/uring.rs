@@ -247,7 +247,9 @@ impl Ring {
         if request.armed {
             let remove = opcode::PollRemove::new(request.user_data(slot)).build();
             self.push(&remove.user_data(IGNORED))?;
-            self.io.submit()?;
+            // It completes at once. Waiting for that has the kernel free what was taken back, which keeps
+            // the file open until then.
+            self.io.submit_and_wait(1)?;
         }
         Ok(())
     }

@@ -135,6 +135,10 @@ static STEPS: &[Step] = &[
         name: "smoke",
         does: Does::Verb,
     },
+    Step {
+        name: "vm",
+        does: Does::VerbWith("vm", "--if-possible"),
+    },
 ];
 
 impl fmt::Display for Step {
@@ -274,7 +278,8 @@ mod tests {
                 "model-large",
                 "planted",
                 "build",
-                "smoke"
+                "smoke",
+                "vm"
             ]
         );
         assert_eq!(names(&["--only", "fmt"]), ["fmt"]);

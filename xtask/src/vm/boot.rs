@@ -19,7 +19,7 @@ const BOOT: Duration = Duration::from_secs(40);
 const TRIES: u32 = 3;
 
 /// How long a machine may take for its scenarios. Each ends itself long before.
-const SCENARIOS: Duration = Duration::from_secs(300);
+const SCENARIOS: Duration = Duration::from_mins(5);
 
 /// How often a machine is looked at.
 const PACE: Duration = Duration::from_millis(20);
@@ -176,6 +176,8 @@ fn tail(path: &Path) -> String {
 /// A machine that runs, ended when it is dropped.
 struct Machine {
     emulator: Child,
+    /// The file that the first serial port writes to.
+    port: PathBuf,
     console: File,
     log: Log,
     /// Lines that are not shown yet.
@@ -207,6 +209,7 @@ impl Machine {
         let emulator = command.stdin(Stdio::null()).spawn();
         Ok(Self {
             emulator: emulator.map_err(|source| not_started(&command, &source))?,
+            port,
             console,
             log: Log::default(),
             new: Vec::new(),
@@ -231,23 +234,29 @@ impl Machine {
     /// Shows what the machine says until it is off.
     fn finish(mut self, boot: &Boot, out: &mut dyn Write) -> Result<Log, Error> {
         let begun = Instant::now();
-        loop {
+        while begun.elapsed() < SCENARIOS {
             let ended = self.look()?;
             for said in self.new.drain(..) {
                 show(&said, boot, out)?;
             }
-            if ended || begun.elapsed() > SCENARIOS {
+            if ended {
                 return Ok(std::mem::take(&mut self.log));
             }
             pause();
         }
+        let late = format!("the machine was ended after {SCENARIOS:?}");
+        self.log.strange.push(late);
+        Ok(std::mem::take(&mut self.log))
     }
 
     /// Reads what is new, and says whether the machine was off before.
     fn look(&mut self) -> Result<bool, Error> {
-        let ended = self.emulator.try_wait()?.is_some();
+        let ended = self.emulator.try_wait();
+        let ended = ended.map_err(|source| Error::io("wait for", &self.port, source))?;
+        let ended = ended.is_some();
         let mut bytes = Vec::new();
-        self.console.read_to_end(&mut bytes)?;
+        let read = self.console.read_to_end(&mut bytes);
+        read.map_err(|source| Error::io("read", &self.port, source))?;
         self.new.extend(self.log.take(&bytes));
         Ok(ended)
     }

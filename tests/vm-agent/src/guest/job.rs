@@ -61,7 +61,7 @@ impl<'a> Place<'a> {
     fn start(self, program: &str, arguments: &[&str]) -> Result<Job, Failure> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = |end: &str| PathBuf::from(format!("/tmp/job-{number}.{end}"));
+        let path = |end: &str| std::env::temp_dir().join(format!("job-{number}.{end}"));
         let create = |path: &PathBuf| File::create(path).map_err(Failure::io("create", path));
         let (out, err) = (path("out"), path("err"));
         let mut command = Command::new(AGENT);

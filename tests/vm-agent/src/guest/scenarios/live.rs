@@ -22,9 +22,16 @@ const ENDLESS: [&str; 6] = [
 pub(super) fn all(machine: Machine) -> Vec<Scenario> {
     let mut scenarios = named([
         ("limit-changed", limit_changed),
-        ("moved", moved),
+        ("moved", |machine| moved(machine, false)),
+        ("moved-and-the-group-removed", |machine| {
+            moved(machine, true)
+        }),
         ("group-gone", group_gone),
     ]);
+    if machine.is_v2() && machine.cpus >= 8 {
+        let name = "limit-changed-between-tiers";
+        scenarios.extend(named([(name, limit_changed_between_tiers)]));
+    }
     if machine.is_v2() {
         scenarios.extend(named([("cpuset-narrowed", cpuset_narrowed)]));
     }
@@ -65,7 +72,23 @@ fn limit_changed(machine: Machine) -> Result<(), Failure> {
     run.wait_for_next_block().map(drop)
 }
 
-fn moved(machine: Machine) -> Result<(), Failure> {
+/// Whatever tier runs, it goes on under a limit that is another tier's.
+fn limit_changed_between_tiers(machine: Machine) -> Result<(), Failure> {
+    let group = Group::make(machine.hierarchy, "p")?;
+    group.limit(6000)?;
+    let mut run = running(&group)?;
+    let mut before = bound(&group, "6");
+    for (milli, cores) in [(4000, "4"), (7500, "7.5")] {
+        let after = bound(&group, cores);
+        group.limit(milli)?;
+        run.wait_for_word(&format!("a limit changed: {before} -> {after}"))?;
+        run.wait_for_next_block()?;
+        before = after;
+    }
+    Ok(())
+}
+
+fn moved(machine: Machine, and_removed: bool) -> Result<(), Failure> {
     let from = Group::make(machine.hierarchy, "p")?;
     from.limit(2000)?;
     let to = Group::make(machine.hierarchy, "q")?;
@@ -73,14 +96,17 @@ fn moved(machine: Machine) -> Result<(), Failure> {
     let mut run = running(&from)?;
     let (before, after) = (bound(&from, "2"), bound(&to, "1.5"));
     to.take(run.pid())?;
-    // What it reads is gone at once.
-    from.remove()?;
+    if and_removed {
+        // The file that it reads is gone at once.
+        from.remove()?;
+    }
     run.wait_for_word(&format!(
         "the process was moved to another group: {before} -> {after}"
     ))?;
     run.wait_for_next_block()?;
-    if run.err()?.contains("panicked") {
-        return Err(Failure::Other(run.err()?));
+    let said = run.err()?;
+    if said.contains("panicked") {
+        return Err(Failure::Other(said));
     }
     Ok(())
 }

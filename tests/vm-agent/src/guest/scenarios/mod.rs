@@ -29,13 +29,16 @@ impl Machine {
     }
 }
 
+/// Tries something.
+type Run = fn(Machine) -> Result<(), Failure>;
+
 /// Something that is tried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scenario {
     /// What it is called.
     pub(crate) name: &'static str,
     /// Does it.
-    pub(crate) run: fn(Machine) -> Result<(), Failure>,
+    pub(crate) run: Run,
 }
 
 /// Everything that is tried on a machine.
@@ -50,9 +53,7 @@ pub(crate) fn all(machine: Machine) -> Vec<Scenario> {
 }
 
 /// The scenarios of these names.
-fn named<const N: usize>(
-    list: [(&'static str, fn(Machine) -> Result<(), Failure>); N],
-) -> Vec<Scenario> {
+fn named<const N: usize>(list: [(&'static str, Run); N]) -> Vec<Scenario> {
     let one = |(name, run)| Scenario { name, run };
     list.into_iter().map(one).collect()
 }

@@ -3,9 +3,12 @@
 use super::{Machine, Scenario, named};
 use crate::guest::failure::Failure;
 use crate::guest::group::Group;
-use crate::guest::job::Place;
+use crate::guest::job::{Job, Place};
 use crate::guest::look::expect_all;
 use serde_json::json;
+
+/// A run that takes several times the least limit here, until it is killed.
+const BUSY: [&str; 6] = ["run", "--json", "--block-time", "20", "--blocks", "1000000"];
 
 pub(super) fn all(machine: Machine) -> Vec<Scenario> {
     let mut scenarios = named([("posture", fleet)]);
@@ -35,22 +38,24 @@ fn fleet(machine: Machine) -> Result<(), Failure> {
     )
 }
 
-/// A run that is given less than it takes is cordoned, goes on, and is nominal again with more.
+/// A run that is given less than it takes is cordoned and goes on, and is nominal again with more.
 fn run(machine: Machine) -> Result<(), Failure> {
     let group = Group::make(machine.hierarchy, "p")?;
-    group.limit(200)?;
-    let mut run = Place::group(&group)
-        .regatta(&["run", "--json", "--quota", "2000", "--blocks", "1000000"])?;
+    group.limit(2000)?;
+    let mut run = Place::group(&group).regatta(&BUSY)?;
+    // Past the crawl, which a cordon would hold.
+    run.wait_for_next_block()?;
+    group.limit(100)?;
     run.wait_for_word("to: Cordoned")?;
-    cycle_in(&mut run, "cordoned")?;
-    // More than it takes, so that nothing throttles.
+    block_that_ends(&mut run, "cordoned")?;
+    // All there is, so that nothing throttles.
     group.limit(2000)?;
     run.wait_for_word("to: Nominal")?;
-    cycle_in(&mut run, "nominal")
+    block_that_ends(&mut run, "nominal")
 }
 
-/// Waits for a block after what there is that ended in this posture.
-fn cycle_in(run: &mut crate::guest::job::Job, posture: &str) -> Result<(), Failure> {
+/// Waits for a block, after those that there are, that ended in this posture.
+fn block_that_ends(run: &mut Job, posture: &str) -> Result<(), Failure> {
     let so_far = run.records()?.len();
     run.wait_for(&format!("a block that ends {posture}"), |run| {
         let later = run.records()?.into_iter().skip(so_far);

@@ -62,12 +62,12 @@ impl Failure {
     }
 }
 
-/// The last lines of a text.
+/// The last lines of a text, each cut.
 pub(crate) fn tail(text: &str) -> String {
-    const LINES: usize = 6;
-    const BYTES: usize = 400;
+    const LINES: usize = 4;
+    const LETTERS: usize = 240;
     let lines: Vec<&str> = text.lines().collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
-    let cut = |line: &&str| line.chars().take(BYTES).collect::<String>();
+    let cut = |line: &&str| line.chars().take(LETTERS).collect::<String>();
     last.iter().map(cut).collect::<Vec<_>>().join(" | ")
 }

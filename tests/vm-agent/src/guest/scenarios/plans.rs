@@ -97,6 +97,7 @@ fn planned(machine: Machine, milli: u32) -> Result<(), Failure> {
     expect_all(
         &said,
         [
+            ("/quota/milli", json!(milli)),
             ("/plan/binding", json!("pinned")),
             ("/plan/profile", json!("auto")),
             ("/plan/tier_refused", Value::Null),

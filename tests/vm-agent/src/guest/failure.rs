@@ -63,11 +63,10 @@ impl Failure {
 }
 
 /// The last lines of a text, each cut.
-pub(crate) fn tail(text: &str) -> String {
-    const LINES: usize = 4;
+pub(crate) fn tail(text: &str, count: usize) -> String {
     const LETTERS: usize = 240;
     let lines: Vec<&str> = text.lines().collect();
-    let last = &lines[lines.len().saturating_sub(LINES)..];
+    let last = &lines[lines.len().saturating_sub(count)..];
     let cut = |line: &&str| line.chars().take(LETTERS).collect::<String>();
     last.iter().map(cut).collect::<Vec<_>>().join(" | ")
 }

@@ -15,6 +15,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Lines of what a job says that are shown with a failure.
+const LINES: usize = 4;
+
 /// The user that may do nothing.
 pub(crate) const NOBODY: u32 = 65_534;
 
@@ -137,8 +140,8 @@ impl Job {
     ) -> Result<T, Failure> {
         let (out, err) = (self.out.clone(), self.err.clone());
         let seen = move || {
-            let read = |path| tail(&fs::read_to_string(path).unwrap_or_default());
-            format!("{} / {}", read(out), read(err))
+            let read = |path| fs::read_to_string(path).unwrap_or_default();
+            format!("{} / {}", tail(&read(out), 1), tail(&read(err), LINES))
         };
         let what = format!("{what} of `{}`", self.what);
         until(
@@ -181,7 +184,9 @@ impl Job {
     /// Waits for its end, which must be with `code` and without a panic.
     pub(crate) fn exits(&mut self, code: i32) -> Result<(), Failure> {
         let what = format!("the end of `{}`", self.what);
-        let status = until(&what, || self.ended(), String::new)?;
+        let err = self.err.clone();
+        let seen = || tail(&fs::read_to_string(err).unwrap_or_default(), LINES);
+        let status = until(&what, || self.ended(), seen)?;
         if status != code.to_string() || self.err()?.contains("panicked") {
             return Err(self.ended_with(&status, &code.to_string()));
         }
@@ -209,7 +214,7 @@ impl Job {
             what: self.what.clone(),
             found: found.to_owned(),
             wanted: wanted.to_owned(),
-            tail: tail(&said),
+            tail: tail(&said, LINES),
         }
     }
 }

@@ -19,7 +19,7 @@ const BOOT: Duration = Duration::from_secs(40);
 const TRIES: u32 = 3;
 
 /// How long a machine may take for its scenarios. Each ends itself long before.
-const SCENARIOS: Duration = Duration::from_mins(5);
+const SCENARIOS: Duration = Duration::from_mins(10);
 
 /// How often a machine is looked at.
 const PACE: Duration = Duration::from_millis(20);

@@ -21,7 +21,7 @@ const AGENT: &str = "/init";
 const REGATTA: &str = "/bin/regatta";
 
 /// No step takes longer, on however loaded a machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How often a condition is asked.
 const PACE: Duration = Duration::from_millis(10);

@@ -96,7 +96,10 @@ fn nobody(machine: Machine) -> Result<(), Failure> {
             ("/quota/milli", json!(2000)),
             ("/quota/confidence", json!("exact")),
             ("/throttle/measured", json!(true)),
-            ("/throttle/nr_throttled", json!(0)),
+            (
+                "/throttle/source",
+                json!(group.file("cpu.stat").display().to_string()),
+            ),
         ],
     )?;
     let mut run = place.regatta(&["run", "--json", "--blocks", "3"])?;

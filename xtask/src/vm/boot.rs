@@ -24,8 +24,8 @@ const SCENARIOS: Duration = Duration::from_mins(10);
 /// How often a machine is looked at.
 const PACE: Duration = Duration::from_millis(20);
 
-/// Lines of the kernel's that are shown with a failure.
-const TAIL: usize = 15;
+/// Lines of the kernel's, and of others, that are shown with a failure.
+const TAIL: usize = 8;
 
 /// The kernel's command line. The calibration of the timer is left out because it panics now and then on a
 /// loaded host.
@@ -164,13 +164,20 @@ impl Boot {
     }
 }
 
-/// The last lines of the kernel's.
+/// What the first process said on its standard streams, and the last lines of the kernel's.
 fn tail(path: &Path) -> String {
     let text = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().collect();
-    let last = lines[lines.len().saturating_sub(TAIL)..].join("\n");
-    format!("the kernel's last lines, from {}:\n{last}", path.display())
+    let last = last_words(&text);
+    format!("the end of {}:\n{last}", path.display())
+}
+
+/// The kernel begins each of its lines with the time, in brackets.
+fn last_words(text: &str) -> String {
+    let (kernels, others): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with('['));
+    let last = |lines: Vec<&str>| lines[lines.len().saturating_sub(TAIL)..].join("\n");
+    format!("{}\n{}", last(others), last(kernels))
 }
 
 /// A machine that runs, ended when it is dropped.
@@ -290,4 +297,17 @@ fn show(said: &Said, boot: &Boot, out: &mut dyn Write) -> Result<(), Error> {
 fn pause() {
     let (_never, pace) = mpsc::channel::<()>();
     let _ = pace.recv_timeout(PACE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_kernel_does_not_hide_why() {
+        let trace = "[ 1.0] a call\n".repeat(100);
+        let said = last_words(&format!("[ 0.1] boot\nregatta-vm-agent: why\r\n{trace}"));
+        assert!(said.starts_with("regatta-vm-agent: why\n"), "{said}");
+        assert_eq!(said.lines().count(), 1 + TAIL);
+    }
 }

@@ -149,6 +149,10 @@ static STEPS: &[Step] = &[
         name: "smoke",
         does: Does::Verb,
     },
+    Step {
+        name: "vm",
+        does: Does::VerbWith("vm", "--if-possible"),
+    },
 ];
 
 impl fmt::Display for Step {
@@ -288,7 +292,8 @@ mod tests {
                 "model-large",
                 "planted",
                 "build",
-                "smoke"
+                "smoke",
+                "vm"
             ]
         );
         assert_eq!(names(&["--only", "fmt"]), ["fmt"]);

@@ -6,6 +6,7 @@
 //! Exit codes: 0 done, 1 the verb failed (a finding, a command that exited non-zero), 2 the command
 //! line was not understood.
 
+mod apt;
 mod build;
 mod cargo;
 mod ci;
@@ -20,6 +21,7 @@ mod no_std;
 mod smoke;
 mod tidy;
 mod verb;
+mod vm;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -40,6 +42,7 @@ static VERBS: &[Verb] = &[
     msrv::VERB,
     build::VERB,
     smoke::VERB,
+    vm::VERB,
 ];
 
 fn main() -> ExitCode {

@@ -5,26 +5,23 @@
 //! folder, nothing is installed, and `-Zbuild-std` compiles `core` from them. Which version that is
 //! today is the archive's answer.
 
-use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use crate::apt;
 use crate::cargo::{Metadata, cargo, output, run};
 use crate::core_alone::{CORE, FEATURES};
 use crate::verb::Error;
 
 /// Why this machine cannot do it, if it cannot.
 pub(super) fn impossible() -> Option<String> {
-    let version = Command::new("apt-get").arg("--version").output();
-    version
-        .is_err_and(|error| error.kind() == ErrorKind::NotFound)
-        .then(|| {
+    apt::missing().then(|| {
             "no-std: this machine has no apt-get, and the compiler for another target comes from Debian's \
              archive: run this on Debian 12 or later"
-                .to_owned()
-        })
+            .to_owned()
+    })
 }
 
 /// The compiler, and the sources of its libraries.
@@ -68,29 +65,7 @@ struct Compiler {
 impl Compiler {
     /// The compiler that was unpacked before, else the one that the archive offers today.
     fn fetch(folder: &Path, out: &mut dyn Write) -> Result<Self, Error> {
-        let root = folder.join("compiler");
-        if !root.exists() {
-            let begun = Instant::now();
-            // Complete under its name, or not there.
-            let partial = folder.join("partial");
-            remove(&partial)?;
-            let apt = Apt::new(folder)?;
-            let archives = apt.download(PACKAGES)?;
-            for archive in &archives {
-                run(Command::new("dpkg-deb")
-                    .arg("-x")
-                    .arg(archive)
-                    .arg(&partial))?;
-            }
-            apt.remove()?;
-            fs::rename(&partial, &root).map_err(|source| Error::io("name", &root, source))?;
-            writeln!(
-                out,
-                "{} packages downloaded and unpacked in {:.0} s",
-                archives.len(),
-                begun.elapsed().as_secs_f64()
-            )?;
-        }
+        let root = apt::unpacked(folder, "compiler", PACKAGES, out)?;
         let mut compiler = Self {
             version: String::new(),
             usr: root.join("usr"),
@@ -126,81 +101,5 @@ impl Compiler {
         // The compiler is a release one, and building `core` is no stable feature of it.
         command.env("RUSTC_BOOTSTRAP", "1");
         command
-    }
-}
-
-/// Debian's package manager with lists and downloads in a folder of ours: nothing of the machine's is
-/// changed, and no privilege is needed.
-struct Apt {
-    folder: PathBuf,
-}
-
-impl Apt {
-    fn new(folder: &Path) -> Result<Self, Error> {
-        let apt = Self {
-            folder: folder.join("apt"),
-        };
-        for path in [apt.lists(), apt.archives()] {
-            let path = path.join("partial");
-            fs::create_dir_all(&path).map_err(|source| Error::io("create", &path, source))?;
-        }
-        Ok(apt)
-    }
-
-    fn lists(&self) -> PathBuf {
-        self.folder.join("lists")
-    }
-
-    fn archives(&self) -> PathBuf {
-        self.folder.join("archives")
-    }
-
-    fn get(&self) -> Command {
-        let mut command = Command::new("apt-get");
-        command.arg("--quiet=2");
-        for option in [
-            format!("Dir::State::lists={}", self.lists().display()),
-            format!("Dir::Cache::archives={}", self.archives().display()),
-            "Dir::Cache::pkgcache=".to_owned(),
-            "Dir::Cache::srcpkgcache=".to_owned(),
-            "Debug::NoLocking=1".to_owned(),
-            "APT::Sandbox::User=".to_owned(),
-        ] {
-            command.args(["-o", &option]);
-        }
-        command
-    }
-
-    /// Downloads `packages`, in the version that the archive has now, and what of their dependencies this
-    /// machine lacks.
-    fn download(&self, packages: &[&str]) -> Result<Vec<PathBuf>, Error> {
-        run(self.get().arg("update"))?;
-        let mut command = self.get();
-        command.args(["--yes", "--download-only", "--no-install-recommends"]);
-        run(command.arg("install").args(packages))?;
-        let folder = self.archives();
-        let unreadable = |source| Error::io("list", &folder, source);
-        let mut archives = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
-            if path.extension().is_some_and(|extension| extension == "deb") {
-                archives.push(path);
-            }
-        }
-        archives.sort();
-        Ok(archives)
-    }
-
-    fn remove(&self) -> Result<(), Error> {
-        remove(&self.folder)
-    }
-}
-
-fn remove(folder: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != ErrorKind::NotFound => {
-            Err(Error::io("clear", folder, source))
-        }
-        _ => Ok(()),
     }
 }

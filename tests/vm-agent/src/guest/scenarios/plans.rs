@@ -15,7 +15,7 @@ const BELOW_HOST_FLOOR: i32 = 10;
 const LARGE: u16 = 8;
 
 /// How the names of the solver's threads begin.
-const SOLVER_THREADS: &str = "work-solver-";
+const SOLVER_THREADS: &str = "work-solve-";
 
 pub(super) fn all(machine: Machine) -> Vec<Scenario> {
     let mut scenarios = named([("refused-at-150000", refused)]);

@@ -67,8 +67,12 @@ fn limit_changed(machine: Machine) -> Result<(), Failure> {
     let (two, less) = (bound(&group, "2"), bound(&group, "1.5"));
     group.limit(1500)?;
     run.wait_for_word(&format!("a limit changed: {two} -> {less}"))?;
+    // Below what a fleet needs: it says so, and critical work goes on.
+    run.wait_for_word("the fleet is not ready")?;
+    run.wait_for_next_block()?;
     group.limit(2000)?;
     run.wait_for_word(&format!("a limit changed: {less} -> {two}"))?;
+    run.wait_for_word("the fleet has enough again")?;
     run.wait_for_next_block().map(drop)
 }
 
@@ -82,6 +86,13 @@ fn limit_changed_between_tiers(machine: Machine) -> Result<(), Failure> {
         let after = bound(&group, cores);
         group.limit(milli)?;
         run.wait_for_word(&format!("a limit changed: {before} -> {after}"))?;
+        // The binding stays as booted; what the shares make of the new limit is said.
+        let not_fitting = run.err()?.contains("the shares do not fit it");
+        expect(
+            &json!({ "does not fit": not_fitting }),
+            "/does not fit",
+            true,
+        )?;
         run.wait_for_next_block()?;
         before = after;
     }

@@ -232,7 +232,7 @@ mod tests {
             BoundedBy::Cgroup2,
             Reason::LimitRead,
         );
-        let bindings = regatta_portable::BINDINGS;
+        let bindings = Bindings { pinned: false };
         let plan = derive_for(&args(&[]), quota, &Overrides::none(), bindings).unwrap();
         let findings = Findings::of(quota);
         let bound = machine::affinity(&plan, &findings, &args(&[]));

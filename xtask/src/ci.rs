@@ -128,6 +128,14 @@ static STEPS: &[Step] = &[
         does: Does::Cargo("xtask model --planted", None),
     },
     Step {
+        name: "sim",
+        does: Does::VerbWith("sim", "--seeds 100000"),
+    },
+    Step {
+        name: "sim-planted",
+        does: Does::Cargo("xtask sim --planted", None),
+    },
+    Step {
         name: "build",
         does: Does::Verb,
     },
@@ -273,6 +281,8 @@ mod tests {
                 "model",
                 "model-large",
                 "planted",
+                "sim",
+                "sim-planted",
                 "build",
                 "smoke"
             ]

@@ -17,6 +17,8 @@ mod loom;
 mod model;
 mod msrv;
 mod no_std;
+mod planted;
+mod sim;
 mod smoke;
 mod tidy;
 mod verb;
@@ -37,6 +39,7 @@ static VERBS: &[Verb] = &[
     no_std::VERB,
     loom::VERB,
     model::VERB,
+    sim::VERB,
     msrv::VERB,
     build::VERB,
     smoke::VERB,

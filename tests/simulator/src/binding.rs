@@ -239,7 +239,7 @@ impl World<'_> {
                 ensure(resized.is_ok(), Rule::Refused, || format!("{resized:?}"))?;
                 polls = self.bug != Some(Bug::ResizeNotPolled);
             }
-            Bring::Died(_) => {}
+            Bring::Died(_) | Bring::Refilled(_) => {}
             Bring::Buried(seat) => {
                 self.cover.met(Met::Died);
                 let id = SeatId::new(u8::try_from(seat).unwrap_or(u8::MAX));

@@ -7,7 +7,6 @@ use crate::unit::Stage;
 use crate::world::World;
 use regatta_core::guard::LedgerView;
 use regatta_core::host::Grant;
-use regatta_core::posture::sim_cap;
 use regatta_core::role::{CordonClass, RoleId};
 use regatta_core::unit::Outcome;
 
@@ -64,7 +63,9 @@ impl World<'_> {
 
     /// What was just granted or begun, the guard must allow, itself counted.
     pub(crate) fn check_guarded(&self, grant: Grant, what: &str) -> Step {
-        let guard = self.read();
+        // From those who own the words, not from the words.
+        let posture = self.sampler.owner.machine().view();
+        let permits = self.plan.permits;
         let role = grant.role;
         let Some(spec) = self.plan.table.get(role) else {
             return Err(Violation::new(
@@ -75,33 +76,28 @@ impl World<'_> {
         let own = self.in_flight(|other| other == role);
         let deferrable = spec.cordon == CordonClass::Deferrable;
         let slots = self.plan.slots(role).max(1);
-        let floored = spec.cordon == CordonClass::SimFloor && guard.posture.cordoned;
+        let floored = spec.cordon == CordonClass::SimFloor && posture.cordoned;
+        let floor = posture.sim_floor.unwrap_or(slots.div_ceil(2)).max(1);
         let keyed = self.is_pinned() && role == SOLVER;
         let broken = [
-            (deferrable && guard.posture.cordoned, "a cordon"),
-            (deferrable && guard.permits.below_floor, "the floor"),
+            (deferrable && posture.cordoned, "a cordon"),
+            (deferrable && permits.below_floor, "the floor"),
             (
-                spec.cordon != CordonClass::Never && guard.ledger.holds.contains(role),
+                spec.cordon != CordonClass::Never && self.ledger.contains(role),
                 "the ledger",
             ),
             (own > u64::from(slots), "its slots"),
+            (floored && own > u64::from(floor), "the floor of the cordon"),
             (
-                floored && own > u64::from(sim_cap(slots, guard.posture.sim_floor)),
-                "the floor of the cordon",
-            ),
-            (
-                self.in_flight(|_| true) > u64::from(guard.permits.total),
+                self.in_flight(|_| true) > u64::from(permits.total),
                 "the permits",
             ),
-            (
-                keyed && own > u64::from(guard.permits.keyed),
-                "the keyed permits",
-            ),
+            (keyed && own > u64::from(permits.keyed), "the keyed permits"),
         ];
         let broken = broken.iter().find(|(broken, _)| *broken);
         ensure(broken.is_none(), Rule::Guarded, || {
             let by = broken.map_or("", |(_, by)| by);
-            format!("{grant:?} was {what} against {by}: {guard:?}")
+            format!("{grant:?} was {what} against {by}: {posture:?}, {permits:?}")
         })
     }
 

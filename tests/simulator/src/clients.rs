@@ -227,6 +227,12 @@ impl World<'_> {
         let (seq, owed) = (epoch.seq, epoch.owed);
         let words = [paths(seq, bin)];
         fused(self.clients.fuse.record(kind, bin.into(), &words))?;
+        // A second report would be a fault, whichever it is.
+        let again = self.clients.fuse.clone().record(kind, bin.into(), &words);
+        let doubled = matches!(again, Err(FuseTrip::Duplicate { .. }));
+        ensure(doubled, Rule::Fused, || {
+            format!("reported again: {again:?}")
+        })?;
         if owed == 0 {
             let tally = fused(self.clients.fuse.close())?;
             ensure(tally.owed() == 0, Rule::Fused, || format!("{tally:?}"))?;

@@ -48,7 +48,7 @@ impl World<'_> {
                 let held = (0..8).filter(|role| roles & 1 << role != 0);
                 let held: RoleMask = held.map(RoleId::new).collect();
                 let refill = (refill_ms > 0).then(|| time(refill_ms));
-                self.guard.set_ledger(held, refill);
+                self.set_ledger(held, refill);
             }
             Op::TimersLate(ms) => self.late = time(ms),
             Op::Stall { seat, ms } => {
@@ -70,6 +70,7 @@ impl World<'_> {
             Op::DrainFrozen(frozen) => self.seam.frozen = frozen,
             Op::Steps(_)
             | Op::Wait(_)
+            | Op::Minutes(_)
             | Op::Stop(_)
             | Op::CrawlTo(_)
             | Op::Block { .. }
@@ -80,6 +81,16 @@ impl World<'_> {
 
     fn seat(&self, seat: u8) -> usize {
         usize::from(seat) % self.threads.len()
+    }
+
+    /// The quota ledger says what it holds; it takes that back when it has room again.
+    pub(crate) fn set_ledger(&mut self, held: RoleMask, refill: Option<Duration>) {
+        self.guard.set_ledger(held, refill);
+        self.ledger = held;
+        self.ledgers += 1;
+        if let Some(refill) = refill {
+            self.bring(Bring::Refilled(self.ledgers), self.time.now + refill);
+        }
     }
 
     fn requota(&mut self, milli: u16, told: bool) {
@@ -119,7 +130,7 @@ impl World<'_> {
         }
         self.late = Duration::ZERO;
         self.sampler.gap_until = Instant::ORIGIN;
-        self.guard.set_ledger(RoleMask::EMPTY, None);
+        self.set_ledger(RoleMask::EMPTY, None);
         self.requota(boot_quota(self.script.tier), false);
         self.seam.frozen = false;
         self.clients.collecting = true;

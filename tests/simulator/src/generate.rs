@@ -108,6 +108,7 @@ fn draw(rng: &mut Rng, mood: &Mood) -> Option<Op> {
             Op::CrawlGoesOn(true),
         ]),
         11..=15 => Op::Wait(wait(rng)),
+        16 if rng.one_in(2) => Op::Minutes(byte(rng, 24)),
         16 => Op::Spurious(byte(rng, 16)),
         17..=20 if mood.has(Mood::POSTURE) => posture(rng),
         21 | 22 if mood.has(Mood::QUOTAS) => Op::Quota {

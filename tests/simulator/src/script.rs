@@ -22,6 +22,8 @@ pub enum Op {
     Steps(u8),
     /// Time passes; everyone takes all steps that they can.
     Wait(u16),
+    /// So many minutes pass, likewise.
+    Minutes(u8),
     /// The process is stopped and goes on later: time passes and nobody takes a step.
     Stop(u32),
     /// A unit is submitted.
@@ -96,7 +98,7 @@ pub enum Op {
     Ledger {
         /// A bit for each role.
         roles: u8,
-        /// When it will have room, from now; zero is "cannot tell".
+        /// When it will have room again, from now; zero is "cannot tell".
         refill_ms: u16,
     },
     /// Timers fire so much late from now on.

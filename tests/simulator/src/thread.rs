@@ -158,6 +158,8 @@ pub(crate) enum Bring {
     Buried(usize),
     Close(ClosePhase),
     Boundary,
+    /// The quota ledger has room again, if nothing else was said since.
+    Refilled(u32),
 }
 
 /// A thread outside the fleet that brings one input.

@@ -15,7 +15,7 @@ use regatta_core::guard::{Guard, GuardCell};
 use regatta_core::host::Grant;
 use regatta_core::lane::Progress;
 use regatta_core::plan::FleetPlan;
-use regatta_core::role::MAX_ROLES;
+use regatta_core::role::{MAX_ROLES, RoleMask};
 use regatta_core::seat::{MAX_SEATS, SlotPhase};
 use regatta_core::time::{Duration, Instant};
 use std::rc::Rc;
@@ -76,6 +76,9 @@ pub(crate) struct World<'a> {
     pub(crate) sampler: Sampler,
     pub(crate) seam: Seam,
     pub(crate) late: Duration,
+    /// What the quota ledger holds, and how often it has said so.
+    pub(crate) ledger: RoleMask,
+    pub(crate) ledgers: u32,
     pub(crate) generation: u32,
     /// Seats whose threads were lost.
     pub(crate) deaths: u64,
@@ -125,6 +128,8 @@ impl<'a> World<'a> {
             clients: Clients::default(),
             seam: Seam::default(),
             late: Duration::ZERO,
+            ledger: RoleMask::EMPTY,
+            ledgers: 0,
             generation: 0,
             deaths: 0,
             aborted: false,
@@ -416,6 +421,13 @@ impl<'a> World<'a> {
                 self.tasks[index].bring = Some(Bring::Buried(seat));
                 return Ok(());
             }
+            Some(Bring::Refilled(ledgers)) => {
+                if ledgers == self.ledgers {
+                    self.set_ledger(RoleMask::EMPTY, None);
+                }
+                self.tasks.swap_remove(index);
+                return Ok(());
+            }
             Some(bring) => {
                 self.tasks[index].bring = None;
                 Rings::of(self.deliver(bring)?)
@@ -435,6 +447,7 @@ impl<'a> World<'a> {
         match op {
             Op::Steps(n) => self.steps(n.into())?,
             Op::Wait(time) => self.pass(now + ms(time))?,
+            Op::Minutes(n) => self.pass(now + Duration::from_secs(60 * u64::from(n)))?,
             Op::Stop(time) => self.stop(Duration::from_millis(time.into())),
             Op::CrawlTo(paths) => self.crawl_to(paths)?,
             Op::Publish(items) => self.publish(items)?,

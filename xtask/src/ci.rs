@@ -136,6 +136,10 @@ static STEPS: &[Step] = &[
         does: Does::Cargo("xtask sim --planted", None),
     },
     Step {
+        name: "fuzz",
+        does: Does::VerbWith("fuzz", "--if-possible"),
+    },
+    Step {
         name: "build",
         does: Does::Verb,
     },
@@ -283,6 +287,7 @@ mod tests {
                 "planted",
                 "sim",
                 "sim-planted",
+                "fuzz",
                 "build",
                 "smoke"
             ]

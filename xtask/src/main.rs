@@ -12,6 +12,7 @@ mod ci;
 mod core_alone;
 mod docs;
 mod elf;
+mod fuzz;
 mod licences;
 mod loom;
 mod model;
@@ -40,6 +41,7 @@ static VERBS: &[Verb] = &[
     loom::VERB,
     model::VERB,
     sim::VERB,
+    fuzz::VERB,
     msrv::VERB,
     build::VERB,
     smoke::VERB,

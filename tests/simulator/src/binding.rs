@@ -184,6 +184,9 @@ impl World<'_> {
         if counts || self.bug == Some(Bug::LateResultTaken) {
             self.put_output(grant.unit, output)?;
         }
+        self.settle()?;
+        let mut rings = 0;
+        self.poll(&mut rings)?;
         if !hung {
             // The same report again comes too late, whatever the seat holds by now.
             let again = self
@@ -193,9 +196,6 @@ impl World<'_> {
                 format!("{grant:?} was reported twice: {again:?}")
             })?;
         }
-        self.settle()?;
-        let mut rings = 0;
-        self.poll(&mut rings)?;
         self.unlock(true)?;
         if self.bug == Some(Bug::BellNotRung) {
             rings = 0;
@@ -263,6 +263,12 @@ impl World<'_> {
                 });
                 let closed = self.host.close(phase, now, &guard);
                 ensure(closed.is_ok(), Rule::Refused, || format!("{closed:?}"))?;
+                for role in self.plan.table.ids() {
+                    let kept = self.host.ledger(role).map_or(0, |ledger| ledger.backlog);
+                    ensure(kept == 0, Rule::Ends, || {
+                        format!("{role:?} keeps {kept} held units after {phase:?}")
+                    })?;
+                }
                 // Those that are retired have to hear of it.
                 rings = u64::MAX >> (64 - self.threads.len());
             }

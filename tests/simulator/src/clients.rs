@@ -319,6 +319,15 @@ impl World<'_> {
             self.cover.met(Met::Stale);
             self.clients.gone.push_back(old);
         }
+        // And one of a unit that has yet to end.
+        let newest = self.units.iter().rev().take(8);
+        let mut open = newest.filter(|unit| unit.outcome.is_none());
+        if let Some(open) = open.find_map(|unit| unit.id) {
+            let early = self.host.release(open);
+            ensure(early.is_err(), Rule::Refused, || {
+                format!("{open:?} was released before it ended: {early:?}")
+            })?;
+        }
         let unit = match self.clients.own.pop_front() {
             Some(unit) => unit,
             None => match self.clients.ready.pop_front() {

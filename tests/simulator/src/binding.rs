@@ -10,13 +10,11 @@ use crate::coverage::{Event, Met};
 use crate::rule::{Rule, Step, Violation, ensure};
 use crate::script::Tier;
 use crate::thread::{Bring, Then};
-use crate::unit::Stage;
 use crate::world::World;
 use regatta_core::host::{Alarm, ClosePhase, EnqueueError, Grant, Reaction, StartError};
-use regatta_core::lane::HoldReason;
 use regatta_core::role::SeatKind;
 use regatta_core::seat::{SeatId, SlotPhase};
-use regatta_core::unit::{Outcome, RunResult, UnitId};
+use regatta_core::unit::RunResult;
 
 impl World<'_> {
     /// A seat takes the lock and looks for a grant, or for a deadline to sleep until.
@@ -49,6 +47,7 @@ impl World<'_> {
                     break;
                 }
                 Started::HandedBack => {
+                    self.returned(grant);
                     input = true;
                     if self.bug != Some(Bug::HandBackNotPolled) {
                         self.poll(&mut rings)?;
@@ -128,25 +127,6 @@ impl World<'_> {
         seat.spec().kind != SeatKind::Pooled && seat.phase() == SlotPhase::Running
     }
 
-    /// The payload of a unit, unless it has ended.
-    fn take_payload(&mut self, id: UnitId) -> Step<Option<usize>> {
-        let unit = self.rows.get(id.index()).copied().flatten();
-        let Some(n) = unit.filter(|n| self.units[*n].id == Some(id)) else {
-            return Ok(None);
-        };
-        let unit = &mut self.units[n];
-        if unit.outcome.is_some() && self.bug != Some(Bug::FencedPayloadRun) {
-            return Ok(None);
-        }
-        ensure(
-            unit.stage == Stage::Payload && unit.outcome.is_none(),
-            Rule::Once,
-            || format!("unit {n} runs although it {:?}", unit.outcome),
-        )?;
-        unit.stage = Stage::Began;
-        Ok(Some(n))
-    }
-
     /// A seat's unit ended: it reports under the lock, and looks again.
     pub(crate) fn finish(&mut self, seat: usize, grant: Grant, unit: Option<usize>) -> Step {
         let (now, guard) = (self.time.now, self.read());
@@ -207,18 +187,6 @@ impl World<'_> {
             // It looks again itself, so if the deadline has nobody it takes it.
             self.go_on(seat, rings, Then::Look);
         }
-        Ok(())
-    }
-
-    fn put_output(&mut self, id: UnitId, output: Option<u64>) -> Step {
-        let Some(n) = self.rows.get(id.index()).copied().flatten() else {
-            return Ok(());
-        };
-        let unit = &mut self.units[n];
-        ensure(unit.output.is_none(), Rule::Once, || {
-            format!("unit {n} has two outputs")
-        })?;
-        unit.output = output;
         Ok(())
     }
 
@@ -317,6 +285,7 @@ impl World<'_> {
                 format!("{grant:?}, and there is one in the slot already")
             })?;
             self.check_guarded(grant, "granted")?;
+            self.check_turn(grant)?;
             self.mail[seat] = Some(grant);
             if grant.pin.is_some_and(|pin| pin != grant.key) {
                 self.cover.event(Event::Rehomed);
@@ -400,67 +369,6 @@ impl World<'_> {
             self.cover.event(Event::Refill);
         }
         Ok(())
-    }
-
-    fn accept(&mut self, n: usize, accepted: regatta_core::host::Accepted) -> Step {
-        use regatta_core::host::Accepted;
-        let met = match accepted {
-            Accepted::Queued(_) => Met::Queued,
-            Accepted::Held(_, reason) => {
-                self.cover.hold(reason);
-                Met::Held
-            }
-            Accepted::Dead(_) => {
-                self.cover.hold(HoldReason::NoSeat);
-                Met::Dead
-            }
-        };
-        self.cover.met(met);
-        let id = accepted.unit();
-        let row = &mut self.rows[id.index()];
-        ensure(row.is_none(), Rule::Once, || {
-            format!("unit {n} has the row of unit {row:?}")
-        })?;
-        *row = Some(n);
-        if id.generation() > 0 {
-            self.cover.event(Event::RowReused);
-        }
-        self.units[n].id = Some(id);
-        Ok(())
-    }
-
-    fn resolve(&mut self, id: UnitId, outcome: Outcome) -> Step {
-        let n = self.rows.get(id.index()).copied().flatten();
-        let n = n.filter(|n| self.units[*n].id == Some(id)).ok_or_else(|| {
-            Violation::new(Rule::Once, format!("{id:?} ended, and nobody submitted it"))
-        })?;
-        self.cover.outcomes.note(outcome as usize);
-        let deaths = self.deaths != 0;
-        let closing = self.host.closing();
-        let unit = &mut self.units[n];
-        ensure(unit.outcome.is_none(), Rule::Once, || {
-            format!("unit {n} ended twice: {:?} and {outcome:?}", unit.outcome)
-        })?;
-        let began = unit.stage == Stage::Began;
-        let right = match outcome {
-            Outcome::Done => !unit.panics && began,
-            Outcome::Panicked => unit.panics && began,
-            Outcome::LaneDeath => deaths,
-            Outcome::Closed => closing == Some(ClosePhase::Fence),
-            Outcome::NotRun => closing.is_some() && !began,
-        };
-        ensure(right, Rule::Once, || {
-            format!("{unit:?} ended as {outcome:?}")
-        })?;
-        let output = (outcome == Outcome::Done).then(|| unit.result(n));
-        ensure(unit.output == output, Rule::Once, || {
-            format!(
-                "unit {n} ended as {outcome:?} with the output {:?}",
-                unit.output
-            )
-        })?;
-        unit.outcome = Some(outcome);
-        self.ended(n)
     }
 
     /// Whether the fleet has a seat of its own for each key.

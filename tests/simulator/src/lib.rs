@@ -37,6 +37,7 @@ pub mod coverage;
 mod fault;
 mod fleet;
 pub mod generate;
+mod receipts;
 mod reference;
 #[cfg(test)]
 mod regressions;

@@ -35,7 +35,7 @@ pub enum Rule {
     Fused,
     /// The stall rule.
     Stalls,
-    /// The pipes.
+    /// The queues and the pipes.
     Ordered,
 }
 
@@ -125,7 +125,7 @@ impl Rule {
                 "a drainer that completes nothing for the window while the process runs is found, and no other is"
             }
             Self::Ordered => {
-                "the drain keeps its order; the verifier sees the newest epoch and none twice"
+                "what was handed back goes first; the drain keeps its order; the verifier sees the newest epoch and none twice"
             }
         }
     }

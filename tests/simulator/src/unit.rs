@@ -21,6 +21,8 @@ pub(crate) enum Source {
 pub(crate) enum Stage {
     /// With the fleet or on its way there.
     Payload,
+    /// With the fleet again: the guard took it back from a seat.
+    Returned,
     /// A seat has taken it.
     Began,
     /// The lane takes no more units: the submitter keeps it.

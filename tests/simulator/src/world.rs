@@ -87,6 +87,8 @@ pub(crate) struct World<'a> {
     pub(crate) phases: [SlotPhase; MAX_SEATS],
     pub(crate) progress: [Progress; MAX_ROLES],
     pub(crate) since: [Option<Duration>; MAX_ROLES],
+    /// Units of each lane that were handed back and wait.
+    pub(crate) returned: [u32; MAX_ROLES],
     pub(crate) notes: u64,
     steps: u64,
     ready: Vec<Actor>,
@@ -136,6 +138,7 @@ impl<'a> World<'a> {
             phases: [SlotPhase::Idle; MAX_SEATS],
             progress: [Progress::Idle; MAX_ROLES],
             since: [None; MAX_ROLES],
+            returned: [0; MAX_ROLES],
             notes: 0,
             steps: 0,
             ready: Vec::new(),

@@ -19,6 +19,7 @@ mod model;
 mod msrv;
 mod no_std;
 mod planted;
+mod sanitize;
 mod sim;
 mod smoke;
 mod tidy;
@@ -42,6 +43,7 @@ static VERBS: &[Verb] = &[
     model::VERB,
     sim::VERB,
     fuzz::VERB,
+    sanitize::VERB,
     msrv::VERB,
     build::VERB,
     smoke::VERB,

@@ -184,6 +184,10 @@ impl World<'_> {
                 Rule::Ends,
                 || format!("unit {n}: {unit:?}"),
             )?;
+            let done = unit.outcome == Some(Outcome::Done);
+            ensure(unit.output.is_some() == done, Rule::Once, || {
+                format!("unit {n} ended, and then got an output: {unit:?}")
+            })?;
         }
         let row = self.rows.iter().position(Option::is_some);
         ensure(row.is_none(), Rule::Ends, || {

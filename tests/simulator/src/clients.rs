@@ -8,7 +8,7 @@ use crate::rule::{Rule, Step, Violation, ensure};
 use crate::thread::{Bring, Rings};
 use crate::unit::{Source, Stage, Unit};
 use crate::world::World;
-use regatta_core::host::ClosePhase;
+use regatta_core::host::{ClosePhase, EpochError};
 use regatta_core::outcome::{Fuse, FuseRow, FuseTrip, OutcomeKind};
 use regatta_core::role::{MAX_ROLES, RoleId};
 use regatta_core::time::Duration;
@@ -17,6 +17,8 @@ use std::collections::VecDeque;
 
 /// How long it takes to register a path.
 const CRAWL_RUNS: Duration = Duration::from_millis(5);
+/// When a boundary is tried again.
+const BOUNDARY_AGAIN: Duration = Duration::from_millis(1);
 /// How long a merge takes.
 const MERGE_RUNS: Duration = Duration::from_millis(1);
 
@@ -141,6 +143,11 @@ impl World<'_> {
         self.bring_unit(unit);
     }
 
+    /// A walk that is owed to no epoch.
+    pub(crate) fn walk(&mut self, key: u8, runs: Duration) {
+        self.bring_unit(Unit::new(SOLVER, key % BINS, runs, Source::Client));
+    }
+
     fn bring_unit(&mut self, unit: Unit) {
         self.units.push(unit);
         self.bring(Bring::Submit(self.units.len() - 1), self.time.now);
@@ -250,10 +257,30 @@ impl World<'_> {
         if self.host.closing() == Some(ClosePhase::Fence) {
             return Ok(());
         }
-        self.cover.met(Met::Epoch);
         let (now, guard) = (self.time.now, self.read());
-        let taken = self.host.epoch_boundary(epoch.seq, now, &guard);
-        taken.map_err(|error| Violation::new(Rule::Refused, error.to_string()))
+        match self.host.epoch_boundary(epoch.seq, now, &guard) {
+            Ok(()) => {
+                self.cover.met(Met::Epoch);
+                Ok(())
+            }
+            Err(EpochError::KeyedInFlight { .. }) if self.walks() => {
+                // A walk of nobody's epoch runs: later.
+                self.cover.met(Met::NotOver);
+                self.clients.epoch = Some(epoch);
+                self.bring(Bring::Boundary, now + BOUNDARY_AGAIN);
+                Ok(())
+            }
+            Err(error) => Err(Violation::new(Rule::Refused, error.to_string())),
+        }
+    }
+
+    /// Whether a walk runs that is owed to no epoch.
+    fn walks(&self) -> bool {
+        let mut units = self.units.iter();
+        units.any(|unit| {
+            let stray = unit.role == SOLVER && unit.source == Source::Client;
+            stray && unit.id.is_some() && unit.outcome.is_none()
+        })
     }
 
     /// A unit has its outcome.

@@ -70,6 +70,7 @@ pub(crate) enum Met {
     HandedBack,
     NoLease,
     Stale,
+    NotOver,
 }
 
 /// What a fleet's surroundings did, in the order of [`Coverage::events`].
@@ -144,6 +145,7 @@ const INPUTS: &[&str] = &[
     "start: handed back",
     "start: lease gone",
     "release: stale",
+    "EpochBoundary: not over",
 ];
 
 const SLOTS: &[&str] = &[
@@ -327,7 +329,7 @@ mod tests {
             (&coverage.states, Progress::ALL.len()),
             (&coverage.progress, Progress::TRANSITIONS.len()),
             (&coverage.holds, HoldReason::ALL.len()),
-            (&coverage.inputs, Met::Stale as usize + 1),
+            (&coverage.inputs, Met::NotOver as usize + 1),
             (&coverage.events, Event::Rehomed as usize + 1),
         ] {
             assert_eq!(list.names.len(), len, "{list}");

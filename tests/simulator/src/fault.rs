@@ -30,6 +30,7 @@ impl World<'_> {
                     self.submit(role, ms, false, false);
                 }
             }
+            Op::Walk { key, ms } => self.walk(key, time(ms)),
             Op::Abandon => self.abandon(),
             Op::Crawl(paths) => self.clients.crawl_more(paths),
             Op::CrawlGoesOn(goes_on) => self.clients.crawl_goes_on(goes_on),

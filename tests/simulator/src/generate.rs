@@ -93,6 +93,10 @@ fn draw(rng: &mut Rng, mood: &Mood) -> Option<Op> {
             bins: byte(rng, 64),
             ms: time(rng, mood),
         },
+        8 if rng.one_in(2) => Op::Walk {
+            key: byte(rng, 6),
+            ms: time(rng, mood),
+        },
         8 => Op::Flood {
             role: role(rng),
             units: byte(rng, 40),

@@ -37,6 +37,13 @@ pub enum Op {
         /// Whether nobody keeps its receipt.
         abandoned: bool,
     },
+    /// A walk outside of every epoch, which may wait or run when one ends.
+    Walk {
+        /// Its key.
+        key: u8,
+        /// How long it runs.
+        ms: u16,
+    },
     /// So many units at once, more than there is room for.
     Flood {
         /// Their role.

@@ -142,6 +142,18 @@ static STEPS: &[Step] = &[
         does: Does::Cargo("xtask model --planted", None),
     },
     Step {
+        name: "sim",
+        does: Does::VerbWith("sim", "--seeds 100000"),
+    },
+    Step {
+        name: "sim-planted",
+        does: Does::Cargo("xtask sim --planted", None),
+    },
+    Step {
+        name: "fuzz",
+        does: Does::VerbWith("fuzz", "--if-possible"),
+    },
+    Step {
         name: "build",
         does: Does::Verb,
     },
@@ -291,6 +303,9 @@ mod tests {
                 "model",
                 "model-large",
                 "planted",
+                "sim",
+                "sim-planted",
+                "fuzz",
                 "build",
                 "smoke",
                 "vm"

@@ -13,11 +13,15 @@ mod ci;
 mod core_alone;
 mod docs;
 mod elf;
+mod fuzz;
 mod licences;
 mod loom;
 mod model;
 mod msrv;
 mod no_std;
+mod planted;
+mod sanitize;
+mod sim;
 mod smoke;
 mod tidy;
 mod verb;
@@ -39,6 +43,9 @@ static VERBS: &[Verb] = &[
     no_std::VERB,
     loom::VERB,
     model::VERB,
+    sim::VERB,
+    fuzz::VERB,
+    sanitize::VERB,
     msrv::VERB,
     build::VERB,
     smoke::VERB,

@@ -1,51 +1,6 @@
 //! The planted changes: each takes one rule out of the core, or bends it.
 
-use crate::verb::Error;
-
-/// A change of the core that must not go unnoticed.
-pub(super) struct Change {
-    /// Its name, and that of its folder.
-    pub(super) name: &'static str,
-    /// What is wrong with it.
-    pub(super) what: &'static str,
-    /// The file of the core that it is made in.
-    pub(super) file: &'static str,
-    /// What stands there, exactly once.
-    pub(super) from: &'static str,
-    /// What stands there instead.
-    pub(super) to: &'static str,
-}
-
-impl Change {
-    /// The changed text of the file.
-    pub(super) fn apply(&self, text: &str) -> Result<String, Error> {
-        match text.matches(self.from).count() {
-            1 => Ok(text.replacen(self.from, self.to, 1)),
-            found => Err(Error::Failed(format!(
-                "model: the planted change `{}` must fit {} exactly once, and fits {found} times: \
-                 bring it in line with the code",
-                self.name, self.file
-            ))),
-        }
-    }
-}
-
-/// A change, without the names of its parts.
-const fn change(
-    name: &'static str,
-    what: &'static str,
-    file: &'static str,
-    from: &'static str,
-    to: &'static str,
-) -> Change {
-    Change {
-        name,
-        what,
-        file,
-        from,
-        to,
-    }
-}
+use crate::planted::{Change, change};
 
 const CLOSE: &str = "core/src/host/close.rs";
 const COMPLETE: &str = "core/src/host/complete.rs";
@@ -58,7 +13,7 @@ const SEAT: &str = "core/src/seat.rs";
 const UNIT: &str = "core/src/unit.rs";
 
 /// Every planted change.
-pub(super) static CHANGES: &[Change] = &[
+pub(crate) static CHANGES: &[Change] = &[
     change(
         "hand-back-dropped",
         "a unit that is handed back returns to no queue",

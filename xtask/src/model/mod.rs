@@ -4,11 +4,13 @@
 //! `--planted` it shows that the walk can fail, by running it over hosts with a rule changed.
 
 mod changes;
-mod planted;
 
 use std::io::Write;
 
+pub(crate) use changes::CHANGES;
+
 use crate::cargo::{cargo, run as run_command};
+use crate::planted::Bed;
 use crate::verb::{Args, Error, Flag, Verb};
 
 pub(crate) const VERB: Verb = Verb {
@@ -46,7 +48,13 @@ fn run(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
                 "model: `--planted` goes through every world: leave `--world` out".to_owned(),
             ));
         }
-        return planted::run(args.value("--size").unwrap_or(PLANTED_SIZE), out);
+        let bed = Bed {
+            verb: "model",
+            folder: "tests/explorer",
+            binary: "model",
+            args: &["--size", args.value("--size").unwrap_or(PLANTED_SIZE)],
+        };
+        return bed.find(CHANGES, out);
     }
     let mut command = cargo();
     command.args(["run", "--quiet", "--release", "--locked"]);

@@ -14,9 +14,12 @@ fuzz_target!(|text: &str| {
     for line in text.lines() {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         let before = patch;
-        if let Err(error) = patch.set(key, value) {
-            assert_eq!(patch, before, "{error}, and something was set");
-            assert!(!error.to_string().is_empty());
+        match patch.set(key, value) {
+            Ok(()) => assert!(patch.set(key, value).is_err(), "{key} was set twice"),
+            Err(error) => {
+                assert_eq!(patch, before, "{error}, and something was set");
+                assert!(!error.to_string().is_empty());
+            }
         }
         let unchanged = overrides.clone();
         if let Err(error) = overrides.set(&FLEET_ROLES, key, value, Origin::Environment) {

@@ -131,13 +131,24 @@ fn fuzz(target: &str, binary: &Path, folder: &Path, seconds: u64) -> Result<Stri
     if done.status.success() {
         return Ok(last_word(&said));
     }
-    let tail: Vec<&str> = said.lines().rev().take(40).collect();
-    let tail: Vec<&str> = tail.into_iter().rev().collect();
     Err(Error::Failed(format!(
         "fuzz: `{}` failed:\n{}",
         shown(&command),
-        tail.join("\n")
+        story(&said)
     )))
+}
+
+/// The panic and where the input is, or the end of what was said if nothing panicked.
+fn story(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    let panic = lines.iter().position(|line| line.contains("panicked at"));
+    let from = panic.unwrap_or(lines.len().saturating_sub(30));
+    let shown = lines.iter().skip(from).take(30);
+    let input = lines
+        .iter()
+        .rfind(|line| line.contains("Test unit written"));
+    let shown: Vec<&str> = shown.chain(input).copied().collect();
+    shown.join("\n")
 }
 
 fn made(folder: PathBuf) -> Result<PathBuf, Error> {
@@ -177,6 +188,20 @@ mod tests {
         let said = "INFO: x\n#8\tDONE   cov: 5 ft: 9 exec/s: 4\nDone 8 runs\n";
         assert_eq!(last_word(said), "#8 DONE cov: 5 ft: 9 exec/s: 4");
         assert_eq!(last_word(""), "done");
+    }
+
+    #[test]
+    fn a_failure_is_told_from_its_panic_on_with_its_input() {
+        let noise = "#1 NEW\n".repeat(50);
+        let said =
+            format!("{noise}thread panicked at x.rs:1:2:\nboom\n{noise}Test unit written to f\n");
+        let told = story(&said);
+        assert!(
+            told.starts_with("thread panicked at x.rs:1:2:\nboom\n"),
+            "{told}"
+        );
+        assert!(told.ends_with("\nTest unit written to f"), "{told}");
+        assert_eq!(story("a\nb"), "a\nb");
     }
 
     #[test]

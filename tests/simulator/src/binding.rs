@@ -28,11 +28,10 @@ impl World<'_> {
         let mut rings = 0;
         let mut input = false;
         let (now, guard) = (self.time.now, self.read());
-        if self
-            .host
-            .next_deadline(&guard)
-            .is_some_and(|due| due <= now)
-        {
+        let due = self.host.next_deadline(&guard);
+        // The deadline of a timer that fired may be gone from the guard by now, with what it was for.
+        let timed = std::mem::take(&mut self.threads[seat].timed);
+        if timed || due.is_some_and(|due| due <= now) {
             self.cover.met(Met::Tick);
             self.host.backstop_tick(now, &guard);
             self.note()?;

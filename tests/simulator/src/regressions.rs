@@ -120,3 +120,32 @@ fn a_seat_taken_for_lost_rings_before_it_goes() {
         ],
     });
 }
+
+/// A hold that begins and ends within one moment, in which the backstop ticks: what could run before it waits
+/// anew.
+#[test]
+fn a_moment_of_being_held_ends_the_wait_before_it() {
+    holds(&Script {
+        schedule: 15_388_184_560_006_845_577,
+        tier: Tier::Pinned,
+        ops: vec![
+            Op::Submit {
+                role: 5,
+                ms: 9,
+                panics: false,
+                abandoned: false,
+            },
+            Op::Ledger {
+                roles: 35,
+                refill_ms: 20,
+            },
+            Op::Wait(79),
+            Op::Ledger {
+                roles: 237,
+                refill_ms: 0,
+            },
+            Op::Stop(60_000),
+            Op::Steps(11),
+        ],
+    });
+}

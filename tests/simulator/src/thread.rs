@@ -84,6 +84,8 @@ pub(crate) struct Thread {
     pub(crate) token: bool,
     /// It takes no step before.
     pub(crate) stalled: Instant,
+    /// It comes out of a sleep because its timer has fired.
+    pub(crate) timed: bool,
     /// It was taken for lost and still runs its unit.
     pub(crate) hung: bool,
 }
@@ -94,6 +96,7 @@ impl Thread {
         word: Word::Working,
         token: false,
         stalled: Instant::ORIGIN,
+        timed: false,
         hung: false,
     };
 

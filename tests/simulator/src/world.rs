@@ -373,7 +373,10 @@ impl<'a> World<'a> {
 
     /// The thread of a seat comes out of its sleep, for whatever reason.
     pub(crate) fn wake(&mut self, seat: usize) {
+        let now = self.time.now;
         let thread = &mut self.threads[seat];
+        thread.timed =
+            matches!(thread.at, At::Blocked(Some((_, fires))) if !thread.token && fires <= now);
         (thread.token, thread.word, thread.at) = (false, Word::Working, At::Lock);
     }
 
@@ -458,6 +461,7 @@ impl<'a> World<'a> {
             Op::Block { bins, ms: time } => self.block(bins, ms(time))?,
             other => self.fault(other),
         }
-        Ok(())
+        // What the script holds back, it does not expect to run, for however short a while.
+        self.check_live()
     }
 }

@@ -26,7 +26,7 @@ pub enum Command {
 }
 
 /// How to plan.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct PlanArgs {
     /// The quota to allocate, in milli-cores, instead of the detected one.
     #[arg(long, value_name = "MILLI", value_parser = milli_cpu)]
@@ -71,7 +71,7 @@ pub struct DoctorArgs {
 }
 
 /// How to run.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// Start from the pools of this CSV file; each file is an exchange. May be given several times.
     /// Without it a market is made up from the seed.

@@ -3,6 +3,7 @@
 //! From a stream of blocks it keeps pool states, finds arbitrage cycles, solves what each block
 //! touched, simulates the good ones exactly and publishes the best. `docs/tour.md` walks through it.
 
+mod app;
 pub mod cli;
 pub mod cycles;
 pub mod doctor;
@@ -19,3 +20,5 @@ pub mod scenario;
 pub mod solver;
 pub mod source;
 mod tally;
+
+pub use app::Signals;

@@ -1,6 +1,7 @@
 //! The `regatta` binary: the command line, logging, and the exit code.
 
 use clap::Parser;
+use regatta_bot::Signals;
 use regatta_bot::cli::{Cli, Command};
 use regatta_bot::doctor::doctor;
 use regatta_bot::exit::Exit;
@@ -12,6 +13,8 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 fn main() -> ExitCode {
+    // Before anything else, so that a stop that is asked for early is not lost.
+    let signals = Signals::install();
     let command = Cli::parse().command;
     let level: LevelFilter = match &command {
         Command::Run(args) => args.log.into(),
@@ -26,10 +29,22 @@ fn main() -> ExitCode {
         // It would say on stderr that stderr cannot be written, and panic where that fails too.
         .log_internal_errors(false)
         .init();
-    let out = io::stdout().lock();
+    let signals = match (signals, &command) {
+        (Ok(signals), Command::Run(_)) => Some(signals),
+        // What is over in a moment stops as any program does.
+        (Ok(_), _) => None,
+        (Err(error), _) => {
+            tracing::error!("signals cannot be caught: {error}");
+            None
+        }
+    };
     match command {
-        Command::Run(args) => run(&args, out).map_err(|error| report(&error, error.exit())),
-        Command::Doctor(args) => doctor(&args, out).map_err(|error| report(&error, error.exit())),
+        Command::Run(args) => {
+            run(&args, io::stdout(), signals).map_err(|error| report(&error, error.exit()))
+        }
+        Command::Doctor(args) => {
+            doctor(&args, io::stdout().lock()).map_err(|error| report(&error, error.exit()))
+        }
     }
     .map_or_else(ExitCode::from, |()| Exit::Ok.into())
 }

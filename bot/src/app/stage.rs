@@ -1,0 +1,203 @@
+//! What the components of a run share.
+
+use crate::cli::RunArgs;
+use crate::cycles::CycleGraph;
+use crate::machine::Seats;
+use crate::pipeline::{Arbitrage, Feed, FeedCloser};
+use crate::report::{PlanRecord, Record, Reporter};
+use crate::run::{Origin, RunError, Start};
+use crate::tally::Totals;
+use regatta_core::plan::FleetPlan;
+use regatta_portable::{Census, Fleet, FleetConfig};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Takes records, in order.
+pub(crate) trait Records: Send + Sync {
+    /// Takes one.
+    fn emit(&self, record: Record) -> io::Result<()>;
+}
+
+impl<W: io::Write + Send> Records for Mutex<Reporter<W>> {
+    fn emit(&self, record: Record) -> io::Result<()> {
+        lock(self).emit(&record)
+    }
+}
+
+/// What is made before anything starts.
+pub(crate) struct Ready {
+    pub(crate) args: RunArgs,
+    pub(crate) plan: FleetPlan,
+    pub(crate) plan_record: PlanRecord,
+    pub(crate) seats: Seats,
+    pub(crate) start: Start,
+    pub(crate) graph: Arc<CycleGraph>,
+    pub(crate) workload: Arbitrage,
+    pub(crate) config: FleetConfig,
+    pub(crate) records: Arc<dyn Records>,
+}
+
+/// What the fleet is booted from, once.
+pub(crate) struct Boot {
+    pub(crate) workload: Arbitrage,
+    pub(crate) config: FleetConfig,
+    pub(crate) plan_record: PlanRecord,
+}
+
+/// What the components share.
+pub(crate) struct Stage {
+    args: RunArgs,
+    plan: FleetPlan,
+    seats: Seats,
+    graph: Arc<CycleGraph>,
+    census: Census,
+    records: Arc<dyn Records>,
+    boot: Mutex<Option<Boot>>,
+    origin: Origin,
+    start: Mutex<Option<Start>>,
+    fleet: OnceLock<Arc<Fleet<Arbitrage>>>,
+    feed: Mutex<Option<Feed>>,
+    closer: OnceLock<FeedCloser>,
+    /// The pump is to take no more blocks, and to give up what it waits for.
+    interrupted: AtomicBool,
+    /// What is said from here on has no effect.
+    cut: AtomicBool,
+    totals: Mutex<Totals>,
+    failure: Mutex<Option<RunError>>,
+}
+
+/// A lock whose holder changes the value whole or not at all.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Stage {
+    pub(crate) fn new(ready: Ready, bins: u8, census: Census) -> Self {
+        Self {
+            args: ready.args,
+            plan: ready.plan,
+            seats: ready.seats,
+            census,
+            records: ready.records,
+            boot: Mutex::new(Some(Boot {
+                workload: ready.workload,
+                config: ready.config,
+                plan_record: ready.plan_record,
+            })),
+            origin: Origin::of(&ready.start, &ready.graph),
+            start: Mutex::new(Some(ready.start)),
+            graph: ready.graph,
+            fleet: OnceLock::new(),
+            feed: Mutex::new(None),
+            closer: OnceLock::new(),
+            interrupted: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
+            totals: Mutex::new(Totals::new(bins)),
+            failure: Mutex::new(None),
+        }
+    }
+
+    pub(crate) const fn args(&self) -> &RunArgs {
+        &self.args
+    }
+
+    pub(crate) const fn plan(&self) -> &FleetPlan {
+        &self.plan
+    }
+
+    pub(crate) const fn seats(&self) -> &Seats {
+        &self.seats
+    }
+
+    pub(crate) const fn graph(&self) -> &Arc<CycleGraph> {
+        &self.graph
+    }
+
+    pub(crate) const fn census(&self) -> &Census {
+        &self.census
+    }
+
+    /// What the fleet is booted from; once.
+    pub(crate) fn take_boot(&self) -> Option<Boot> {
+        lock(&self.boot).take()
+    }
+
+    /// What is said of where the run started.
+    pub(crate) const fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Where the run starts; once.
+    pub(crate) fn take_start(&self) -> Option<Start> {
+        lock(&self.start).take()
+    }
+
+    pub(crate) fn set_fleet(&self, fleet: Arc<Fleet<Arbitrage>>) {
+        self.fleet.get_or_init(|| fleet);
+    }
+
+    pub(crate) fn fleet(&self) -> Option<&Arc<Fleet<Arbitrage>>> {
+        self.fleet.get()
+    }
+
+    pub(crate) fn set_feed(&self, feed: Feed) {
+        if let Feed::Live(live) = &feed {
+            self.closer.get_or_init(|| live.closer());
+        }
+        *lock(&self.feed) = Some(feed);
+    }
+
+    pub(crate) fn take_feed(&self) -> Option<Feed> {
+        lock(&self.feed).take()
+    }
+
+    pub(crate) fn totals(&self) -> MutexGuard<'_, Totals> {
+        lock(&self.totals)
+    }
+
+    /// Says something, unless what is said has no effect any more.
+    pub(crate) fn emit(&self, record: Record) -> Result<(), RunError> {
+        if self.cut.load(Ordering::Acquire) {
+            return Err(RunError::Cut);
+        }
+        Ok(self.records.emit(record)?)
+    }
+
+    /// The pump is to end: it takes no more blocks, and gives up what it waits for.
+    pub(crate) fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
+        if let Some(closer) = self.closer.get() {
+            closer.close();
+        }
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire)
+    }
+
+    /// Nothing that is said from here on has an effect.
+    pub(crate) fn cut(&self) {
+        self.cut.store(true, Ordering::Release);
+    }
+
+    /// Reads again what may change while the process runs.
+    pub(crate) fn reload(&self) {
+        tracing::warn!("SIGHUP: there is no configuration file to read again");
+    }
+
+    /// The first failure of all is the run's.
+    pub(crate) fn fail(&self, error: RunError) {
+        let mut failure = lock(&self.failure);
+        if failure.is_none() {
+            *failure = Some(error);
+        } else {
+            tracing::error!("and then: {error}");
+        }
+    }
+
+    /// The failure, if there was one.
+    pub(crate) fn failure(&self) -> Option<RunError> {
+        lock(&self.failure).take()
+    }
+}

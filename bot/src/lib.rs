@@ -5,6 +5,7 @@
 
 mod app;
 pub mod cli;
+pub mod config;
 pub mod cycles;
 pub mod doctor;
 pub mod exit;

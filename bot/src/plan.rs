@@ -1,6 +1,7 @@
 //! From the machine, the environment and the command line to a plan.
 
 use crate::cli::PlanArgs;
+use crate::config::{ConfigFile, ConfigFileError};
 use crate::machine::{self, BINDINGS, Findings};
 use crate::report::{BudgetRecord, CensusRecord, PlanRecord, SeatsRecord};
 use regatta_core::budget::{MilliCpu, Origin, OverrideError, Overrides, Quota, Setting};
@@ -30,6 +31,9 @@ pub enum PlanError {
         /// The variable.
         name: String,
     },
+    /// The configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigFileError),
     /// The fleet refuses to boot.
     #[error(transparent)]
     Boot(Box<BootRefused>),
@@ -49,6 +53,9 @@ pub fn overrides(
 ) -> Result<Overrides, PlanError> {
     let table = &FLEET_ROLES;
     let mut overrides = Overrides::none();
+    if let Some(path) = &args.config {
+        ConfigFile::read(path)?.overrides(path, &mut overrides)?;
+    }
     for (name, value) in env {
         let Some(key) = name.to_str().and_then(|name| name.strip_prefix(ENV_PREFIX)) else {
             continue;

@@ -1,7 +1,9 @@
 //! `regatta run`: the main job from the command line to the exit code.
 
+pub use crate::app::SetLog;
 use crate::app::{self, Ready, Signals, Stage};
 use crate::cli::RunArgs;
+use crate::config::ConfigFile;
 use crate::cycles::{CycleGraph, GraphError};
 use crate::exit::Exit;
 use crate::machine::{self, Seats};
@@ -20,6 +22,7 @@ use regatta_core::plan::BootRefused;
 use regatta_core::role::WorkerRole;
 use regatta_portable::census::CensusError;
 use regatta_portable::{BootError, Census, EdgeDelivery, Fleet};
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -223,12 +226,26 @@ fn start(args: &RunArgs) -> Result<Start, RunError> {
     })
 }
 
-/// Runs the main job, or a scenario, and writes its records to `out`. With `signals` a stop can be asked for
-/// from outside.
+/// What a run has of its process.
+#[derive(Default)]
+pub struct Outside {
+    /// The signals that ask for a stop.
+    pub signals: Option<Signals>,
+    /// Changes the log level, when the configuration does.
+    pub set_log: Option<SetLog>,
+}
+
+impl fmt::Debug for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outside").finish_non_exhaustive()
+    }
+}
+
+/// Runs the main job, or a scenario, and writes its records to `out`.
 pub fn run(
     args: &RunArgs,
     out: impl Write + Send + 'static,
-    signals: Option<Signals>,
+    outside: Outside,
 ) -> Result<(), RunError> {
     let format = if args.json {
         Format::Json
@@ -236,6 +253,13 @@ pub fn run(
         Format::Text
     };
     let records = Arc::new(Mutex::new(Reporter::new(out, format)));
+    let file = match &args.plan.config {
+        Some(path) => ConfigFile::read(path).map_err(PlanError::from)?,
+        None => ConfigFile::default(),
+    };
+    if let (None, Some(level), Some(set_log)) = (args.log, file.log, &outside.set_log) {
+        set_log(level);
+    }
     let (plan, findings) = plan::derive(&args.plan)?;
     let start = start(args)?;
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
@@ -264,9 +288,11 @@ pub fn run(
         workload: Arbitrage::new(world, bins)?,
         config,
         records,
+        file,
+        set_log: outside.set_log.unwrap_or_else(|| Box::new(|_| ())),
     };
     let stage = Arc::new(Stage::new(ready, bins, Census::new()));
-    app::run(&stage, signals)
+    app::run(&stage, outside.signals)
 }
 
 pub(crate) fn crawl_with_progress(

@@ -123,7 +123,7 @@ pub fn regatta<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Ran, Harne
         return Err(HarnessError::NotARun);
     };
     let written = Written::default();
-    let ended = run::run(&args, written.clone(), None);
+    let ended = run::run(&args, written.clone(), run::Outside::default());
     let lines: Vec<String> = String::from_utf8_lossy(&written.bytes())
         .lines()
         .map(str::to_owned)

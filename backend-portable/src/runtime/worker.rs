@@ -74,7 +74,7 @@ pub(super) fn carry_out(inner: &Arc<Inner>, action: Action) {
         binding: LaneBinding::Pinned,
     };
     let spawned = inner.census.spawn_numbered(PREFIX, spec, move || {
-        call(&of_thread, owner, action);
+        call(&of_thread, &says, owner, action);
         says.store(true, Ordering::Release);
         of_thread.changed.notify_all();
     });
@@ -134,11 +134,14 @@ fn unable(inner: &Inner, action: Action) {
             }
         }
     };
-    answer(inner, input);
+    answer(inner, &AtomicBool::new(false), input);
 }
 
-fn answer(inner: &Inner, input: Input) -> Option<Reaction> {
+/// Gives the answer of the worker that `says` so: from then on it has nothing more to do.
+fn answer(inner: &Inner, says: &AtomicBool, input: Input) -> Option<Reaction> {
     let mut state = inner.lock();
+    // Under the lock: whoever is told of the answer finds the worker idle.
+    says.store(true, Ordering::Release);
     let taken = state.supervisor.handle(input, inner.now());
     drop(state);
     inner.changed.notify_all();
@@ -146,9 +149,9 @@ fn answer(inner: &Inner, input: Input) -> Option<Reaction> {
 }
 
 /// Runs the hook of an action and gives its answer.
-fn call(inner: &Arc<Inner>, owner: &'static str, action: Action) {
+fn call(inner: &Arc<Inner>, says: &AtomicBool, owner: &'static str, action: Action) {
     match action {
-        Action::Start { id, until } => start(inner, owner, id, until),
+        Action::Start { id, until } => start(inner, says, owner, (id, until)),
         Action::Reconnect {
             id,
             generation,
@@ -157,14 +160,14 @@ fn call(inner: &Arc<Inner>, owner: &'static str, action: Action) {
         Action::Quiesce { id, until } => {
             let until = inner.std(until);
             let result = hook(inner, (owner, "quiesce"), id, |c| c.quiesce(until));
-            answer(inner, Input::Quiesced { id, result });
+            answer(inner, says, Input::Quiesced { id, result });
         }
         Action::Drain { id, until } => {
             let until = inner.std(until);
             let drained = hook(inner, (owner, "drain"), id, |c| c.drain(until));
             let counts = drained.unwrap_or_default();
             let result = drained.map(|_| ());
-            answer(inner, Input::Drained { id, result, counts });
+            answer(inner, says, Input::Drained { id, result, counts });
         }
         Action::Stop { id, until } => {
             let at = inner.std(until);
@@ -173,6 +176,7 @@ fn call(inner: &Arc<Inner>, owner: &'static str, action: Action) {
             let remaining = remaining(inner, id);
             answer(
                 inner,
+                says,
                 Input::Stopped {
                     id,
                     result,
@@ -187,7 +191,7 @@ fn call(inner: &Arc<Inner>, owner: &'static str, action: Action) {
             }
             let remaining = remaining(inner, id);
             tracing::error!("{owner} was fenced: {}", Left(&remaining));
-            answer(inner, Input::Fenced { id, remaining });
+            answer(inner, says, Input::Fenced { id, remaining });
         }
     }
 }
@@ -250,7 +254,12 @@ fn hook<T>(
     }
 }
 
-fn start(inner: &Arc<Inner>, owner: &'static str, id: ComponentId, until: Instant) {
+fn start(
+    inner: &Arc<Inner>,
+    says: &AtomicBool,
+    owner: &'static str,
+    (id, until): (ComponentId, Instant),
+) {
     let context = Context {
         id,
         runtime: Handle::new(Arc::clone(inner)),
@@ -268,7 +277,7 @@ fn start(inner: &Arc<Inner>, owner: &'static str, id: ComponentId, until: Instan
             remaining: remaining(inner, id),
         },
     };
-    if answer(inner, input) == Some(Reaction::CloseIt) {
+    if answer(inner, says, input) == Some(Reaction::CloseIt) {
         // After the end nobody else will, and nobody waits for it.
         let now = std::time::Instant::now();
         let closed = hook(inner, (owner, "stop"), id, |c| c.stop(now));
@@ -283,7 +292,7 @@ fn reconnect(
     until: Instant,
 ) {
     let Some(connect) = &inner.connects[id.index()] else {
-        answer(inner, Input::AttemptFailed { id, generation });
+        attempt_failed(inner, id, generation);
         return;
     };
     let attempt = Attempt {

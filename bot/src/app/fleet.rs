@@ -68,6 +68,7 @@ impl Component for FleetComponent {
         });
         match booted {
             Ok(fleet) => {
+                stage.tune(&fleet);
                 stage.set_fleet(Arc::new(fleet));
                 Ok(Came::Up)
             }
@@ -94,8 +95,9 @@ impl Component for FleetComponent {
             crate::publish::show_amount(amount, world.market().token(stage.graph().base()))
         });
         let balanced = summary.balanced;
-        if let Err(error) = stage.emit(Record::Summary(summary)) {
-            stage.fail(error);
+        match stage.emit(Record::Summary(summary)) {
+            Ok(()) => stage.account(),
+            Err(error) => stage.fail(error),
         }
         if !balanced {
             stage.fail(RunError::Unbalanced);

@@ -13,6 +13,7 @@
 //! - What a run says goes through the records' pipe, in order, and the summary comes last: the fleet says it
 //!   when it has drained, which is after the pump has.
 
+mod fault;
 mod fleet;
 mod pump;
 mod signals;
@@ -20,6 +21,7 @@ mod source;
 mod stage;
 
 pub use signals::Signals;
+pub use stage::SetLog;
 pub(crate) use stage::{Ready, Stage};
 
 use crate::exit::Exit;
@@ -29,6 +31,7 @@ use regatta_core::component::{
     SupervisorConfig, ThreadClaim,
 };
 use regatta_core::plan::FleetPlan;
+use regatta_core::time::Duration;
 use regatta_portable::Census;
 use regatta_portable::runtime::{Component, MOST, Registered, Runtime};
 use std::sync::Arc;
@@ -69,6 +72,7 @@ fn claims(plan: &FleetPlan) -> Vec<ThreadClaim<'static>> {
 
 /// Runs the components of `stage` to their end.
 pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), RunError> {
+    let faults = &stage.args().inject;
     let mut components = Vec::new();
     if let Some(signals) = signals {
         let component = signals::component(stage, signals);
@@ -84,21 +88,50 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
             pump::component(stage),
         ),
     ]);
+    let components = components
+        .into_iter()
+        .map(|registered: Registered<'static>| Registered {
+            component: fault::around(registered.spec.name, registered.component, faults),
+            ..registered
+        })
+        .collect();
     let runtime = Runtime::new(
         components,
         &claims(stage.plan()),
-        SupervisorConfig::new(stage.args().seed),
+        SupervisorConfig {
+            stop_budget: Duration::from_millis(stage.args().stop_budget),
+            ..SupervisorConfig::new(stage.args().seed)
+        },
         stage.census(),
         audit(),
     )?;
     let report = runtime.run();
     tell(&report);
+    account(stage);
     stage.failure().map_or_else(|| judge(&report), Err)
 }
 
 /// Whether the process has the threads that the census knows, and no others.
 fn audit() -> regatta_portable::runtime::Audit {
     Box::new(|census: &Census| crate::machine::reconciled(census))
+}
+
+/// What became of every unit, where the summary was not said.
+fn account(stage: &Stage) {
+    if stage.is_accounted() {
+        return;
+    }
+    if let Some(fleet) = stage.fleet() {
+        // Everything that was owed ends typed.
+        fleet.close(std::time::Duration::ZERO);
+        let status = fleet.status();
+        let balanced = if status.balanced() {
+            "balanced"
+        } else {
+            "not balanced"
+        };
+        tracing::error!("no summary was said; the ledger is {balanced}:\n{status}");
+    }
 }
 
 /// Says what came of the stop.

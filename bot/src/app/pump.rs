@@ -225,7 +225,7 @@ fn work(shared: &Shared) -> Result<(), RunError> {
     let fleet = stage.fleet().ok_or(RunError::Cut)?;
     if stage.args().scenario.is_some() {
         let record = scenario::cordon_crawl(fleet, stage.census())?;
-        return stage.emit(Record::Scenario(record));
+        return stage.emit_of_pump(Record::Scenario(record));
     }
     let feed = stage.take_feed().ok_or(RunError::Cut)?;
     let began = Instant::now();
@@ -242,7 +242,7 @@ fn work(shared: &Shared) -> Result<(), RunError> {
         crawled => crawled?,
     };
     let record = crawl_record(stage, crawled, began.elapsed());
-    stage.emit(Record::Crawl(record))?;
+    stage.emit_of_pump(Record::Crawl(record))?;
     shared.following.store(true, Ordering::Release);
     follow(shared, fleet, feed, &watch)
 }
@@ -279,7 +279,7 @@ fn follow(
         let result = pump.run(&blocks)?;
         for block in earlier {
             stage.totals().miss();
-            stage.emit(Record::Missed(MissedRecord {
+            stage.emit_of_pump(Record::Missed(MissedRecord {
                 chain: CHAIN,
                 number: block.number,
                 hash: block.hash,
@@ -288,7 +288,7 @@ fn follow(
         }
         stage.totals().add(newest.number, &result);
         let record = publish::block_record(newest, &result, stage.graph(), fleet);
-        stage.emit(Record::Block(record))?;
+        stage.emit_of_pump(Record::Block(record))?;
         shared.life().in_hand = 0;
         blocks.clear();
     }

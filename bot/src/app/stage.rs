@@ -1,6 +1,7 @@
 //! What the components of a run share.
 
-use crate::cli::RunArgs;
+use crate::cli::{LogArg, RunArgs};
+use crate::config::ConfigFile;
 use crate::cycles::CycleGraph;
 use crate::machine::Seats;
 use crate::pipeline::{Arbitrage, Feed, FeedCloser};
@@ -10,8 +11,12 @@ use crate::tally::Totals;
 use regatta_core::plan::FleetPlan;
 use regatta_portable::{Census, Fleet, FleetConfig};
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Changes the log level.
+pub type SetLog = Box<dyn Fn(LogArg) + Send + Sync>;
 
 /// Takes records, in order.
 pub(crate) trait Records: Send + Sync {
@@ -36,6 +41,8 @@ pub(crate) struct Ready {
     pub(crate) workload: Arbitrage,
     pub(crate) config: FleetConfig,
     pub(crate) records: Arc<dyn Records>,
+    pub(crate) file: ConfigFile,
+    pub(crate) set_log: SetLog,
 }
 
 /// What the fleet is booted from, once.
@@ -61,8 +68,12 @@ pub(crate) struct Stage {
     closer: OnceLock<FeedCloser>,
     /// The pump is to take no more blocks, and to give up what it waits for.
     interrupted: AtomicBool,
-    /// What is said from here on has no effect.
+    /// What the pump says from here on has no effect.
     cut: AtomicBool,
+    /// The summary has been said.
+    accounted: AtomicBool,
+    config: Mutex<ConfigFile>,
+    set_log: SetLog,
     totals: Mutex<Totals>,
     failure: Mutex<Option<RunError>>,
 }
@@ -93,6 +104,9 @@ impl Stage {
             closer: OnceLock::new(),
             interrupted: AtomicBool::new(false),
             cut: AtomicBool::new(false),
+            accounted: AtomicBool::new(false),
+            config: Mutex::new(ready.file),
+            set_log: ready.set_log,
             totals: Mutex::new(Totals::new(bins)),
             failure: Mutex::new(None),
         }
@@ -133,6 +147,17 @@ impl Stage {
         lock(&self.start).take()
     }
 
+    /// Gives a fleet the posture policy of the configuration file.
+    pub(crate) fn tune(&self, fleet: &Fleet<Arbitrage>) {
+        let path = self.args.plan.config.as_deref();
+        // The file was checked when it was read.
+        if let Ok(Some(patch)) = lock(&self.config).patch(path.unwrap_or(Path::new("")))
+            && let Err(error) = fleet.posture().retune(&patch)
+        {
+            tracing::error!("the posture policy of the configuration was not taken: {error}");
+        }
+    }
+
     pub(crate) fn set_fleet(&self, fleet: Arc<Fleet<Arbitrage>>) {
         self.fleet.get_or_init(|| fleet);
     }
@@ -156,12 +181,27 @@ impl Stage {
         lock(&self.totals)
     }
 
-    /// Says something, unless what is said has no effect any more.
+    /// Says something.
     pub(crate) fn emit(&self, record: Record) -> Result<(), RunError> {
+        Ok(self.records.emit(record)?)
+    }
+
+    /// Says something of the pump's, unless the pump has been cut off.
+    pub(crate) fn emit_of_pump(&self, record: Record) -> Result<(), RunError> {
         if self.cut.load(Ordering::Acquire) {
             return Err(RunError::Cut);
         }
-        Ok(self.records.emit(record)?)
+        self.emit(record)
+    }
+
+    /// The summary has been said.
+    pub(crate) fn account(&self) {
+        self.accounted.store(true, Ordering::Release);
+    }
+
+    /// Whether the summary has been said.
+    pub(crate) fn is_accounted(&self) -> bool {
+        self.accounted.load(Ordering::Acquire)
     }
 
     /// The pump is to end: it takes no more blocks, and gives up what it waits for.
@@ -176,14 +216,41 @@ impl Stage {
         self.interrupted.load(Ordering::Acquire)
     }
 
-    /// Nothing that is said from here on has an effect.
+    /// Nothing that the pump says from here on has an effect.
     pub(crate) fn cut(&self) {
         self.cut.store(true, Ordering::Release);
     }
 
-    /// Reads again what may change while the process runs.
+    /// Reads the configuration file again: what may change while the process runs does, the rest is
+    /// refused by name. A file that is wrong changes nothing.
     pub(crate) fn reload(&self) {
-        tracing::warn!("SIGHUP: there is no configuration file to read again");
+        let Some(path) = &self.args.plan.config else {
+            tracing::warn!("SIGHUP: there is no configuration file to read again");
+            return;
+        };
+        let new = match ConfigFile::read(path) {
+            Ok(new) => new,
+            Err(error) => {
+                tracing::error!("SIGHUP: nothing was changed: {error}");
+                return;
+            }
+        };
+        let mut current = lock(&self.config);
+        for key in current.fixed_changes(&new) {
+            tracing::error!("SIGHUP: {key} was not changed: that takes a restart");
+        }
+        if let (Some(fleet), Ok(Some(patch))) = (self.fleet(), new.patch(path))
+            && let Err(error) = fleet.posture().retune(&patch)
+        {
+            tracing::error!("SIGHUP: nothing was changed: {error}");
+            return;
+        }
+        if let (None, Some(level)) = (self.args.log, new.log) {
+            (self.set_log)(level);
+        }
+        tracing::warn!("SIGHUP: {} was read again", path.display());
+        // What takes a restart is what it was.
+        current.take_live(new);
     }
 
     /// The first failure of all is the run's.

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod cycles;
 pub mod doctor;
 pub mod exit;
+pub mod health;
 pub mod machine;
 pub mod market;
 pub mod partition;

@@ -178,7 +178,7 @@ fn systemd_takes_the_unit() {
         .arg(&path)
         .output();
     let Ok(output) = verify else {
-        println!("left out: there is no systemd-analyze");
+        eprintln!("left out: there is no systemd-analyze");
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);

@@ -94,11 +94,9 @@ fn pipelined_questions_are_answered_in_their_order() {
     health.ready(not_ready());
     let (server, _census) = serve(&health, patient());
     let mut probe = Client::connect(&server);
-    let mut questions = String::new();
-    for path in ["/livez", "/readyz", "/", "/livez"] {
-        questions.push_str(&format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
-    }
-    probe.send(questions.as_bytes());
+    let paths = ["/livez", "/readyz", "/", "/livez"];
+    let questions = paths.map(|path| format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    probe.send(questions.concat().as_bytes());
     let answers: Vec<u16> = (0..4).map(|_| probe.answer(true).status).collect();
     assert_eq!(answers, [200, 503, 404, 200]);
 }

@@ -179,8 +179,8 @@ fn a_socket_that_is_full_is_not_waited_for() {
 fn what_cannot_be_sent_is_logged_once_and_names_the_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gone");
-    let long = format!("/{}", "x".repeat(200));
-    for name in [text(&path), "relative", "vsock:2:1234", long.as_str()] {
+    let too_long = format!("/{}", "x".repeat(200));
+    for name in [text(&path), "relative", "vsock:2:1234", too_long.as_str()] {
         let ((), log) = logged(|| {
             let notifier = notifier(&[("NOTIFY_SOCKET", name)]);
             for _ in 0..3 {

@@ -77,8 +77,7 @@ fn garbage_is_refused_and_closed() {
 fn headers_that_do_not_end_and_silence_are_not_waited_for() {
     let limits = Limits {
         header_read: Duration::from_millis(50),
-        lifetime: PATIENCE,
-        ..Limits::default()
+        ..patient()
     };
     let (server, _census) = serve(&Told::well(), limits);
     for opening in ["", "GET /livez HT", "GET /livez HTTP/1.1\r\nX-Slow: "] {
@@ -97,10 +96,9 @@ fn headers_that_do_not_end_and_silence_are_not_waited_for() {
 #[test]
 fn a_client_that_asks_and_never_reads_is_closed_in_the_end() {
     let limits = Limits {
-        header_read: PATIENCE,
         lifetime: Duration::from_millis(200),
         grace: Duration::from_millis(1),
-        ..Limits::default()
+        ..patient()
     };
     let (server, _census) = serve(&Told::well(), limits);
     let mut client = Client::connect(&server);

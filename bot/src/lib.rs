@@ -9,6 +9,7 @@ pub mod config;
 pub mod cycles;
 pub mod doctor;
 pub mod exit;
+pub mod health;
 pub mod machine;
 pub mod market;
 pub mod partition;

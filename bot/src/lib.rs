@@ -6,6 +6,7 @@
 pub mod cli;
 pub mod cycles;
 pub mod doctor;
+pub mod drain;
 pub mod exit;
 pub mod machine;
 pub mod market;

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod cycles;
 pub mod doctor;
+pub mod drain;
 pub mod exit;
 pub mod health;
 pub mod machine;

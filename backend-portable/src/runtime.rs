@@ -18,6 +18,7 @@ mod worker;
 
 pub use component::{Attempt, Came, Component, Connect, Context, Failed, Registered, Vitals};
 pub use handle::Handle;
+pub use worker::ROLE;
 
 use crate::census::Census;
 use crate::clock::MonotonicClock;
@@ -146,11 +147,18 @@ impl Runtime {
     /// Starts everything, waits until a stop is asked for or a start fails, and stops everything. Returns
     /// when nothing more is to be done, which is at the deadline at the latest, and [`FENCE_GRACE`] after it
     /// where somebody hangs.
+    ///
+    /// `changed` is told of each new state of the runtime, on this thread, and must be quick.
     #[must_use]
-    pub fn run(self) -> Report<MOST> {
+    pub fn run(self, mut changed: impl FnMut(RuntimeState)) -> Report<MOST> {
         let handle = self.handle();
         handle.give(Input::StartAll);
+        let mut told = RuntimeState::Idle;
         loop {
+            let state = handle.state();
+            if state != std::mem::replace(&mut told, state) {
+                changed(state);
+            }
             let actions = self.due();
             for action in &actions {
                 worker::carry_out(&self.inner, *action);

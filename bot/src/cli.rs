@@ -6,6 +6,7 @@ use regatta_core::affinity::SeatAffinity;
 use regatta_core::budget::MilliCpu;
 use regatta_core::plan::Profile;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -126,6 +127,10 @@ pub struct RunArgs {
     /// Run a named incident instead of blocks.
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["blocks", "block_time", "top", "min_profit"])]
     pub scenario: Option<ScenarioArg>,
+
+    /// Answer the probes `/livez` and `/readyz` at this address, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDRESS")]
+    pub health: Option<SocketAddr>,
 
     /// How long stopping may take, in milliseconds: after that what has not stopped is cut off and left.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]

@@ -14,7 +14,7 @@ use crate::pipeline::{
     World, crawl, fleet_config,
 };
 use crate::plan::{self, PlanError};
-use crate::report::{CrawlRecord, CrawlTiming, Format, Reporter};
+use crate::report::{CrawlRecord, CrawlTiming};
 use crate::scenario::{self, ScenarioError};
 use crate::source::embedded::{ConfigError, GenerateError, MarketConfig, generate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -24,7 +24,7 @@ use regatta_portable::census::CensusError;
 use regatta_portable::{BootError, Census, EdgeDelivery, Fleet};
 use std::fmt;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -247,12 +247,6 @@ pub fn run(
     out: impl Write + Send + 'static,
     outside: Outside,
 ) -> Result<(), RunError> {
-    let format = if args.json {
-        Format::Json
-    } else {
-        Format::Text
-    };
-    let records = Arc::new(Mutex::new(Reporter::new(out, format)));
     let file = match &args.plan.config {
         Some(path) => ConfigFile::read(path).map_err(PlanError::from)?,
         None => ConfigFile::default(),
@@ -287,7 +281,7 @@ pub fn run(
         graph,
         workload: Arbitrage::new(world, bins)?,
         config,
-        records,
+        out: Box::new(out),
         file,
         set_log: outside.set_log.unwrap_or_else(|| Box::new(|_| ())),
     };

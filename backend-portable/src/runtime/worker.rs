@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
+/// What the census says such a thread serves.
+pub const ROLE: &str = "life";
+
 /// How the kernel's names of these threads begin.
 const PREFIX: &str = "life-";
 
@@ -69,7 +72,7 @@ pub(super) fn carry_out(inner: &Arc<Inner>, action: Action) {
         kernel_name,
         name: format!("{owner}/life/{number}"),
         owner: owner.to_owned(),
-        role: "life".to_owned(),
+        role: ROLE.to_owned(),
         sizing: "one while a hook runs".to_owned(),
         binding: LaneBinding::Pinned,
     };

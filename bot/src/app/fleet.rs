@@ -56,16 +56,20 @@ impl Component for FleetComponent {
         Arc::new(FleetVitals(Arc::clone(&self.0)))
     }
 
-    fn start(&mut self, _: Context) -> Result<Came, Failed> {
+    fn start(&mut self, context: Context) -> Result<Came, Failed> {
         let stage = &self.0;
         let boot = stage
             .take_boot()
             .ok_or_else(|| Failed::new("started_twice", "a fleet boots once"))?;
-        let booted = stage.emit(Record::Plan(boot.plan_record)).and_then(|()| {
-            Ok(stage
-                .seats()
-                .boot(boot.workload, boot.config, stage.census())?)
-        });
+        let booted = stage
+            .emit(Record::Plan(boot.plan_record), || {
+                Instant::now() < context.until
+            })
+            .and_then(|()| {
+                Ok(stage
+                    .seats()
+                    .boot(boot.workload, boot.config, stage.census())?)
+            });
         match booted {
             Ok(fleet) => {
                 stage.tune(&fleet);
@@ -95,7 +99,7 @@ impl Component for FleetComponent {
             crate::publish::show_amount(amount, world.market().token(stage.graph().base()))
         });
         let balanced = summary.balanced;
-        match stage.emit(Record::Summary(summary)) {
+        match stage.emit(Record::Summary(summary), || Instant::now() < until) {
             Ok(()) => stage.account(),
             Err(error) => stage.fail(error),
         }

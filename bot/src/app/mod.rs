@@ -2,19 +2,21 @@
 //! deadline.
 //!
 //! ```text
-//! records ◄── fleet ◄── pump ──► source        (what each needs points to it)
-//! signals, health: the control plane, up from first to last
+//! drain ◄── fleet ◄── pump ──► source        (what each needs points to it)
+//! signals, health, watchdog: the control plane, up from first to last
 //! ```
 //!
 //! # Invariants
 //! - What a component shares with others is on the [`Stage`]; a component that has not started has put
 //!   nothing there.
 //! - The first failure decides the exit code; without one the report of the stop does.
-//! - What a run says goes through the records' pipe, in order, and the summary comes last: the fleet says it
+//! - What a run says goes through the drain, in order, and the summary comes last: the fleet says it
 //!   when it has drained, which is after the pump has.
 
+mod drain;
 mod fault;
 mod fleet;
+mod health;
 mod pump;
 mod signals;
 mod source;
@@ -25,6 +27,7 @@ pub use stage::SetLog;
 pub(crate) use stage::{Ready, Stage};
 
 use crate::exit::Exit;
+use crate::health::Notifier;
 use crate::run::RunError;
 use regatta_core::component::{
     BackoffPolicy, ComponentReport, ComponentSpec, Outcome, Plane, Report, StopReason,
@@ -78,12 +81,22 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
         let component = signals::component(stage, signals);
         components.push(registered("signals", &[], Plane::Control, component));
     }
+    if let Some(addr) = stage.args().health {
+        let component = health::server(stage, addr);
+        components.push(registered("health", &[], Plane::Control, component));
+    }
+    let notifier = Arc::new(Notifier::from_env());
+    if notifier.watchdog_interval().is_some() {
+        let component = health::watchdog(stage, &notifier);
+        components.push(registered("watchdog", &[], Plane::Control, component));
+    }
     components.extend([
-        registered("fleet", &[], Plane::Data, fleet::component(stage)),
+        registered("drain", &[], Plane::Data, drain::component(stage)),
+        registered("fleet", &["drain"], Plane::Data, fleet::component(stage)),
         registered("source", &[], Plane::Data, source::component(stage)),
         registered(
             "pump",
-            &["fleet", "source"],
+            &["drain", "fleet", "source"],
             Plane::Data,
             pump::component(stage),
         ),
@@ -105,7 +118,8 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
         stage.census(),
         audit(),
     )?;
-    let report = runtime.run();
+    let budget = std::time::Duration::from_millis(stage.args().stop_budget);
+    let report = runtime.run(move |state| health::tell(&notifier, budget, state));
     tell(&report);
     account(stage);
     stage.failure().map_or_else(|| judge(&report), Err)

@@ -3,9 +3,10 @@
 use crate::cli::{LogArg, RunArgs};
 use crate::config::ConfigFile;
 use crate::cycles::CycleGraph;
+use crate::drain::{Drain, Item, Refusal, Refused};
 use crate::machine::Seats;
 use crate::pipeline::{Arbitrage, Feed, FeedCloser};
-use crate::report::{PlanRecord, Record, Reporter};
+use crate::report::{PlanRecord, Record};
 use crate::run::{Origin, RunError, Start};
 use crate::tally::Totals;
 use regatta_core::plan::FleetPlan;
@@ -18,17 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Changes the log level.
 pub type SetLog = Box<dyn Fn(LogArg) + Send + Sync>;
 
-/// Takes records, in order.
-pub(crate) trait Records: Send + Sync {
-    /// Takes one.
-    fn emit(&self, record: Record) -> io::Result<()>;
-}
-
-impl<W: io::Write + Send> Records for Mutex<Reporter<W>> {
-    fn emit(&self, record: Record) -> io::Result<()> {
-        lock(self).emit(&record)
-    }
-}
+/// Where a run writes to.
+pub(crate) type Out = Box<dyn io::Write + Send>;
 
 /// What is made before anything starts.
 pub(crate) struct Ready {
@@ -40,7 +32,7 @@ pub(crate) struct Ready {
     pub(crate) graph: Arc<CycleGraph>,
     pub(crate) workload: Arbitrage,
     pub(crate) config: FleetConfig,
-    pub(crate) records: Arc<dyn Records>,
+    pub(crate) out: Out,
     pub(crate) file: ConfigFile,
     pub(crate) set_log: SetLog,
 }
@@ -59,7 +51,8 @@ pub(crate) struct Stage {
     seats: Seats,
     graph: Arc<CycleGraph>,
     census: Census,
-    records: Arc<dyn Records>,
+    out: Mutex<Option<Out>>,
+    drain: OnceLock<Drain>,
     boot: Mutex<Option<Boot>>,
     origin: Origin,
     start: Mutex<Option<Start>>,
@@ -90,7 +83,8 @@ impl Stage {
             plan: ready.plan,
             seats: ready.seats,
             census,
-            records: ready.records,
+            out: Mutex::new(Some(ready.out)),
+            drain: OnceLock::new(),
             boot: Mutex::new(Some(Boot {
                 workload: ready.workload,
                 config: ready.config,
@@ -181,17 +175,61 @@ impl Stage {
         lock(&self.totals)
     }
 
-    /// Says something.
-    pub(crate) fn emit(&self, record: Record) -> Result<(), RunError> {
-        Ok(self.records.emit(record)?)
+    /// Where the run writes to; once.
+    pub(crate) fn take_out(&self) -> Option<Out> {
+        lock(&self.out).take()
+    }
+
+    pub(crate) fn set_drain(&self, drain: Drain) {
+        self.drain.get_or_init(|| drain);
+    }
+
+    pub(crate) fn drain(&self) -> Option<&Drain> {
+        self.drain.get()
+    }
+
+    /// The threads of a component that live, those of its hooks apart.
+    pub(crate) fn threads_of(&self, owner: &str) -> u32 {
+        let rows = self.census.rows();
+        let living = rows.iter().filter(|row| {
+            row.running
+                && row.spec.owner == owner
+                && row.spec.role != regatta_portable::runtime::ROLE
+        });
+        u32::try_from(living.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Says something, waiting for a slow sink for as long as `patient` says.
+    pub(crate) fn emit(
+        &self,
+        record: Record,
+        mut patient: impl FnMut() -> bool,
+    ) -> Result<(), RunError> {
+        let drain = self.drain().ok_or(RunError::Cut)?;
+        let mut item = Item::publish(record);
+        loop {
+            let Refused { item: back, why } = match drain.send(item) {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused,
+            };
+            item = back;
+            match why {
+                Refusal::Full { .. } if patient() => {}
+                Refusal::ReaderGone { .. } => {
+                    return Err(RunError::Output(io::ErrorKind::BrokenPipe.into()));
+                }
+                why => return Err(RunError::Output(io::Error::other(why.to_string()))),
+            }
+        }
     }
 
     /// Says something of the pump's, unless the pump has been cut off.
     pub(crate) fn emit_of_pump(&self, record: Record) -> Result<(), RunError> {
-        if self.cut.load(Ordering::Acquire) {
+        let cut = || self.cut.load(Ordering::Acquire);
+        if cut() {
             return Err(RunError::Cut);
         }
-        self.emit(record)
+        self.emit(record, || !cut())
     }
 
     /// The summary has been said.

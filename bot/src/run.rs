@@ -129,12 +129,18 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// Whether it is that whoever reads the records has had enough.
+    #[must_use]
+    pub fn is_reader_gone(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// The exit code.
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
             // Whoever reads us has had enough.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
+            error if error.is_reader_gone() => Exit::Ok,
             Self::Plan(PlanError::Boot(refused)) => Exit::from(&**refused),
             Self::Plan(_) => Exit::Usage,
             Self::Pools(_)

@@ -120,11 +120,8 @@ impl Component for DrainComponent {
 /// What was lost with a sink, as the error of the run.
 fn lost(sink: &SinkStatus) -> Option<RunError> {
     match &sink.state {
-        SinkState::Open | SinkState::Retrying { .. } => None,
-        // An orderly end, unless somebody still had something to say; whoever had, has said so.
-        SinkState::ReaderGone => {
-            (sink.lost > 0).then(|| RunError::Output(io::ErrorKind::BrokenPipe.into()))
-        }
+        // A reader that has had enough is an orderly end; who still had something to say is told.
+        SinkState::Open | SinkState::Retrying { .. } | SinkState::ReaderGone => None,
         SinkState::Failed(error) => Some(RunError::Output(io::Error::new(
             error.io().map_or(io::ErrorKind::Other, io::Error::kind),
             error.to_string(),

@@ -43,6 +43,7 @@ impl Faulty {
     #[expect(clippy::panic, reason = "a hook that panics is one of the faults")]
     fn suffer(&self, hook: Hook) -> Result<(), Failed> {
         for fault in self.faults.iter().filter(|fault| fault.hook == hook) {
+            tracing::warn!("an injected fault begins: {fault}");
             match fault.kind {
                 FaultKind::Hang => {
                     // Nobody sends, and the sender is kept.

@@ -132,7 +132,7 @@ fn audit() -> regatta_portable::runtime::Audit {
 
 /// What became of every unit, where the summary was not said.
 fn account(stage: &Stage) {
-    if stage.is_accounted() {
+    if stage.is_accounted() || stage.is_reader_gone() {
         return;
     }
     if let Some(fleet) = stage.fleet() {

@@ -179,6 +179,13 @@ fn live(shared: &Shared, runtime: &Handle, id: ComponentId) {
     // Said before the thread counts as ended, so that whoever waits for that finds the failure.
     match ended {
         Ok(Ok(())) => runtime.stop(StopReason::Requested),
+        // Whoever reads us has had enough: an end like any other.
+        Ok(Err(error)) if error.is_reader_gone() => {
+            stage.fail(error);
+            runtime.stop(StopReason::Requested);
+        }
+        // Cut off, it finds what it needs gone: that is no failure of its own.
+        Ok(Err(error)) if stage.is_cut() => tracing::debug!("the pump was cut off: {error}"),
         Ok(Err(error)) => {
             stage.fail(error);
             runtime.failed(id);
@@ -189,7 +196,8 @@ fn live(shared: &Shared, runtime: &Handle, id: ComponentId) {
         }
     }
     let mut life = shared.life();
-    life.running = false;
+    // What it had in hand ended with it, typed: its units are the fleet's to account for.
+    (life.running, life.in_hand) = (false, 0);
     drop(life);
     shared.changed.notify_all();
 }
@@ -235,8 +243,9 @@ fn work(shared: &Shared) -> Result<(), RunError> {
     };
     watch.work(true);
     let crawled = match crawl_with_progress(fleet, stage.graph(), &watch) {
-        Err(CrawlError::Interrupted { path }) => {
+        Err(CrawlError::Interrupted { path, given_up }) => {
             tracing::warn!("stopped during the crawl, after {path} paths");
+            stage.totals().give_up(given_up);
             return Ok(());
         }
         crawled => crawled?,

@@ -291,14 +291,26 @@ impl Stage {
         current.take_live(new);
     }
 
+    /// Whether the pump was cut off.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Acquire)
+    }
+
     /// The first failure of all is the run's.
     pub(crate) fn fail(&self, error: RunError) {
         let mut failure = lock(&self.failure);
         if failure.is_none() {
             *failure = Some(error);
-        } else {
+        } else if !error.is_reader_gone() {
             tracing::error!("and then: {error}");
         }
+    }
+
+    /// Whether whoever reads the records has had enough.
+    pub(crate) fn is_reader_gone(&self) -> bool {
+        lock(&self.failure)
+            .as_ref()
+            .is_some_and(RunError::is_reader_gone)
     }
 
     /// The failure, if there was one.

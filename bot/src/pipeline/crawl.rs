@@ -48,10 +48,12 @@ pub enum CrawlError {
     #[error("the crawl cannot run on a seat of the fleet it waits for")]
     OnASeat,
     /// Whoever watches has interrupted it. What was outstanding is given up.
-    #[error("the crawl was interrupted after {path} paths")]
+    #[error("the crawl was interrupted after {path} paths, and {given_up} receipts were given up")]
     Interrupted {
         /// How many were registered.
         path: usize,
+        /// Receipts that were outstanding.
+        given_up: u64,
     },
     /// The table is full.
     #[error(transparent)]
@@ -147,7 +149,9 @@ fn collect<W: Pipeline>(
     let Some(receipt) = window.pop_front() else {
         return Ok(());
     };
-    match wait_unless_interrupted(receipt, watch).ok_or(CrawlError::Interrupted { path })? {
+    let given_up = window.len() as u64 + 1;
+    let interrupted = CrawlError::Interrupted { path, given_up };
+    match wait_unless_interrupted(receipt, watch).ok_or(interrupted)? {
         Ok(Ended::Done(Output::Registered(cycle, true))) => {
             table.register(cycle)?;
             Ok(())

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use regatta_core::component::{ComponentEvent, ComponentState, RuntimeEvent, RuntimeState};
 use regatta_core::fsm::Transition;
 use regatta_core::lane::{Progress, ProgressEvent};
 use regatta_core::outcome::{FuseEvent, FuseState};
@@ -60,7 +61,7 @@ fn rows<S: PartialEq, E: Debug>(states: &[S], transitions: &[Transition<S, E>]) 
     transitions.iter().map(row).collect()
 }
 
-fn machines() -> [Machine; 4] {
+fn machines() -> [Machine; 6] {
     [
         Machine {
             file: "slot",
@@ -121,6 +122,51 @@ fn machines() -> [Machine; 4] {
             events: names(FuseEvent::ALL),
             transitions: rows(FuseState::ALL, FuseState::TRANSITIONS),
             places: &[(100.0, 50.0), (400.0, 50.0), (250.0, 200.0)],
+        },
+        Machine {
+            file: "component",
+            title: "A component",
+            what: "Something that the process owns for as long as it runs. Whoever does not answer in time is fenced.",
+            source: include_str!("../../../core/src/component.rs"),
+            lists: ["states ComponentState {", "events ComponentEvent {"],
+            states: names(ComponentState::ALL),
+            events: names(ComponentEvent::ALL),
+            transitions: rows(ComponentState::ALL, ComponentState::TRANSITIONS),
+            places: &[
+                (90.0, 50.0),
+                (310.0, 50.0),
+                (560.0, 50.0),
+                (830.0, 50.0),
+                (1070.0, 150.0),
+                (830.0, 240.0),
+                (560.0, 240.0),
+                (560.0, 370.0),
+                (560.0, 490.0),
+                (560.0, 610.0),
+                (310.0, 740.0),
+                (560.0, 860.0),
+                (560.0, 980.0),
+                (90.0, 200.0),
+                (310.0, 200.0),
+                (1000.0, 610.0),
+            ],
+        },
+        Machine {
+            file: "runtime",
+            title: "The runtime",
+            what: "All components together.",
+            source: include_str!("../../../core/src/component.rs"),
+            lists: ["states RuntimeState {", "events RuntimeEvent {"],
+            states: names(RuntimeState::ALL),
+            events: names(RuntimeEvent::ALL),
+            transitions: rows(RuntimeState::ALL, RuntimeState::TRANSITIONS),
+            places: &[
+                (100.0, 50.0),
+                (320.0, 50.0),
+                (540.0, 50.0),
+                (430.0, 200.0),
+                (650.0, 200.0),
+            ],
         },
     ]
 }

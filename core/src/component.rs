@@ -12,6 +12,11 @@
 //!      dependents first: Quiesce ─► Drain ─► Stop, and Fence for whatever does not answer
 //! ```
 //!
+//! Whoever drives it holds one lock around it and, after every input and at every deadline, does what
+//! `poll_action` says until it says nothing: each action on a thread of its own or of its component, none of
+//! them waited for. It ends when [`Supervisor::report`] is there. Probes, signals, attempts to connect and
+//! threads are the driver's; when each is due and what its result is worth is decided here.
+//!
 //! # Invariants
 //! - There is one [`Deadline`] a stop. It can shrink and not grow, and every limit is a part of it.
 //! - Nothing is started once a stop began, nothing is told twice to stop, and whatever started is told

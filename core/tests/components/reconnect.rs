@@ -53,6 +53,8 @@ enum Step {
     Commit(usize, usize),
     Fail(usize, usize),
     Wait,
+    /// The next deadline comes, and whatever is next comes before anybody polls.
+    Race,
     /// Long enough for a connection to count as stable.
     Rest,
     Stop,
@@ -103,7 +105,7 @@ impl<const N: usize> World<N> {
         }
         if !self.stopped {
             if self.supervisor.next_deadline().is_some() {
-                steps.push(Step::Wait);
+                steps.extend([Step::Wait, Step::Race]);
             }
             let fresh = |track: &Track| self.now.since(track.since) < POLICY.stable;
             let all = self.tracks.iter().all(|track| track.connected);
@@ -152,6 +154,10 @@ impl<const N: usize> World<N> {
                 assert_eq!(reaction == Reaction::Noted, current);
             }
             Step::Wait => self.now = self.supervisor.next_deadline().unwrap(),
+            Step::Race => {
+                self.now = self.supervisor.next_deadline().unwrap();
+                return;
+            }
             Step::Rest => self.now = self.now + POLICY.stable,
             Step::Stop => {
                 let input = Input::Stop(StopReason::Requested);

@@ -274,14 +274,14 @@ fn a_second_signal_ends_the_drain_and_leaves_the_reserve() {
 
 #[test]
 fn a_second_signal_shortens_a_stop_under_way() {
-    let mut rig = Rig::up(&[spec("a", &[])]);
+    let mut rig = Rig::up(&[spec("a", &[]), spec("b", &["a"])]);
     rig.stop();
     rig.poll();
-    rig.quiesced(A);
-    rig.drained(A);
-    assert_eq!(rig.supervisor.limit(A), Some(at(20)));
+    rig.quiesced(B);
+    rig.drained(B);
+    assert_eq!(rig.supervisor.limit(B), Some(at(10)));
     rig.ok(Input::SecondSignal);
-    assert_eq!(rig.supervisor.limit(A), Some(at(4)));
+    assert_eq!(rig.supervisor.limit(B), Some(at(2)));
 }
 
 #[test]
@@ -319,4 +319,30 @@ fn answers_that_nobody_waits_for_are_refused_and_change_nothing() {
         assert!(rig.input(input).is_err(), "{input:?}");
         assert_eq!(rig.supervisor, before, "{input:?}");
     }
+}
+
+#[test]
+fn an_answer_that_comes_with_its_limit_is_late_whoever_was_to_poll() {
+    let mut rig = Rig::up(&CHAIN);
+    rig.stop();
+    assert_eq!(rig.poll(), [('Q', C)]);
+    rig.now = at(17);
+    let late = Input::Quiesced {
+        id: C,
+        result: Ok(()),
+    };
+    assert_eq!(rig.input(late), Ok(Reaction::Late));
+    assert_eq!(rig.poll(), [('F', C), ('P', B)]);
+}
+
+#[test]
+fn a_component_that_comes_up_with_its_limit_is_stopped() {
+    let mut rig = Rig::new(&CHAIN);
+    rig.ok(Input::StartAll);
+    assert_eq!(rig.poll(), [('S', A)]);
+    rig.now = at(20);
+    rig.started(A);
+    assert_eq!(rig.poll(), [('F', A), ('P', A)]);
+    assert_eq!(rig.stopped(A), []);
+    assert_eq!(rig.report().reason, StopReason::StartTimedOut("a"));
 }

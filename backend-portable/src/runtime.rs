@@ -23,8 +23,8 @@ pub use worker::ROLE;
 use crate::census::Census;
 use crate::clock::MonotonicClock;
 use regatta_core::component::{
-    Action, ComponentId, ComponentSpec, Graph, GraphError, Input, Probe, Report, RuntimeState,
-    Supervisor, SupervisorConfig, ThreadClaim,
+    Action, ComponentId, ComponentSet, ComponentSpec, Graph, GraphError, Input, Probe, Reaction,
+    Remaining, Report, RuntimeState, StopReason, Supervisor, SupervisorConfig, ThreadClaim,
 };
 use regatta_core::port::Clock;
 use regatta_core::time::Instant;
@@ -35,9 +35,9 @@ use worker::Worker;
 /// The most components of a program.
 pub const MOST: usize = 16;
 
-/// How long the end waits for fences to say what is left. A fence waits for nothing, so it takes as long
-/// only if something is wrong with it.
-pub const FENCE_GRACE: std::time::Duration = std::time::Duration::from_millis(100);
+/// How long the end waits for fences to say what is left. A fence waits for nothing but a CPU, so it takes
+/// as long only if something is wrong with it.
+pub const FENCE_GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Says whether the threads of the process are those of the census.
 pub type Audit = Box<dyn Fn(&Census) -> bool + Send + Sync>;
@@ -45,9 +45,43 @@ pub type Audit = Box<dyn Fn(&Census) -> bool + Send + Sync>;
 /// What the lock guards.
 struct State {
     supervisor: Supervisor<MOST>,
-    /// The components that no hook has in hand, by id.
+    /// The components that no hook has in hand, by id. One that has stopped is gone.
     components: Vec<Option<Box<dyn Component>>>,
     workers: Vec<Worker>,
+    /// A stop that was asked for before anything started.
+    early: Option<StopReason>,
+    /// Whether a signal has come.
+    signalled: bool,
+    /// Who lost something before its start had answered.
+    lost: ComponentSet,
+    /// What fences found left, by id: the last of them ends when the supervisor has closed its report.
+    left: Vec<Option<Remaining>>,
+}
+
+impl State {
+    /// Gives an input. One that nobody waits for is a fault of the program's, and changes nothing.
+    fn give(&mut self, input: Input, now: Instant) -> Option<Reaction> {
+        let taken = self.supervisor.handle(input, now);
+        let refused = |error| tracing::error!("the supervisor refused: {error}");
+        taken.map_err(refused).ok()
+    }
+
+    /// Asks for a stop, or remembers that it is asked for.
+    fn stop(&mut self, reason: StopReason, now: Instant) {
+        if self.supervisor.runtime() == RuntimeState::Idle {
+            self.early.get_or_insert(reason);
+        } else {
+            self.give(Input::Stop(reason), now);
+        }
+    }
+
+    fn report(&self) -> Option<Report<MOST>> {
+        let mut report = self.supervisor.report()?;
+        for (component, left) in report.components.iter_mut().zip(&self.left) {
+            component.remaining = component.remaining.or(*left);
+        }
+        Some(report)
+    }
 }
 
 /// What the driver, the workers and the handles share.
@@ -121,6 +155,7 @@ impl Runtime {
             bodies.push(Some(registered.component));
         }
         let graph = Graph::new(&specs, claims).map_err(Box::new)?;
+        let left = vec![None; bodies.len()];
         Ok(Self {
             inner: Arc::new(Inner {
                 clock: MonotonicClock::new(),
@@ -132,6 +167,10 @@ impl Runtime {
                     supervisor: Supervisor::new(graph, config),
                     components: bodies,
                     workers: Vec::new(),
+                    early: None,
+                    signalled: false,
+                    lost: ComponentSet::EMPTY,
+                    left,
                 }),
                 changed: Condvar::new(),
             }),
@@ -151,9 +190,8 @@ impl Runtime {
     /// `changed` is told of each new state of the runtime, on this thread, and must be quick.
     #[must_use]
     pub fn run(self, mut changed: impl FnMut(RuntimeState)) -> Report<MOST> {
-        let handle = self.handle();
-        handle.give(Input::StartAll);
-        let mut told = RuntimeState::Idle;
+        self.begin();
+        let (handle, mut told) = (self.handle(), RuntimeState::Idle);
         loop {
             let state = handle.state();
             if state != std::mem::replace(&mut told, state) {
@@ -169,7 +207,7 @@ impl Runtime {
             let state = self.inner.lock();
             if state.supervisor.runtime() == RuntimeState::Stopped {
                 let state = self.fences_end(state);
-                if let Some(report) = state.supervisor.report() {
+                if let Some(report) = state.report() {
                     drop(state);
                     self.join();
                     return report;
@@ -177,6 +215,16 @@ impl Runtime {
             } else {
                 self.wait(state);
             }
+        }
+    }
+
+    /// Starts, unless a stop was asked for already: then nothing does.
+    fn begin(&self) {
+        let mut state = self.inner.lock();
+        let now = self.inner.now();
+        state.give(Input::StartAll, now);
+        if let Some(reason) = state.early.take() {
+            state.stop(reason, now);
         }
     }
 

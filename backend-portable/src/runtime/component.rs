@@ -3,10 +3,12 @@
 use super::Handle;
 use super::Inner;
 use regatta_core::component::{
-    CommitError, ComponentId, ComponentSpec, DrainCounts, ErrorCode, Generation, Probe, Remaining,
+    CommitError, ComponentId, ComponentSpec, DrainCounts, ErrorCode, Generation, Input, Probe,
+    Remaining,
 };
 use std::error::Error;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -64,14 +66,15 @@ pub trait Vitals: Send + Sync {
     fn fence(&self);
 
     /// What it still owns, as far as can be told at once. The thread of a hook that hangs is counted by
-    /// the runtime.
+    /// the runtime, and a panic as one handle: nobody can vouch for it.
     fn remaining(&self) -> Remaining;
 }
 
 /// A long-lived part of a program.
 ///
 /// A hook runs on a thread of its own and may block until the time that it is given; one that takes longer
-/// is fenced and left behind. A hook that panics has failed.
+/// is fenced and left behind. A hook that panics has failed. A component that has stopped, or whose start
+/// has failed, is dropped by the same thread: what it owns is gone before it is counted.
 pub trait Component: Send + 'static {
     /// What others may ask while a hook runs.
     fn vitals(&self) -> Arc<dyn Vitals>;
@@ -132,16 +135,19 @@ impl Attempt<'_> {
     }
 
     /// Calls `install` if the attempt is still the current one and the runtime is up. Whether it is cannot
-    /// change before `install` has returned, which must be soon. On an error what was to be installed is
-    /// to be closed.
+    /// change before `install` has returned, which must be soon, and must not ask the runtime for anything.
+    /// On an error what was to be installed is to be closed. What panics is lost.
     pub fn install(&self, install: impl FnOnce()) -> Result<(), CommitError> {
         let mut state = self.inner.lock();
         let now = self.inner.now();
         state.supervisor.commit(self.id, self.generation, now)?;
-        install();
+        let installed = catch_unwind(AssertUnwindSafe(install));
+        if installed.is_err() {
+            state.give(Input::Lost { id: self.id }, now);
+        }
         drop(state);
         self.inner.changed.notify_all();
-        Ok(())
+        installed.map_err(|panic| resume_unwind(panic))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The runtime from outside: asking for a stop, telling of a loss, asking how things are.
 
-use super::{Inner, MOST};
+use super::{Inner, MOST, State};
 use regatta_core::component::{
-    ComponentId, Input, InputError, Liveness, Reaction, Readiness, Report, RuntimeState, StopReason,
+    ComponentId, ComponentState, Input, Liveness, Readiness, Report, RuntimeState, StopReason,
 };
+use regatta_core::time::Instant;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,30 +25,35 @@ impl Handle {
         Self { inner }
     }
 
-    /// Gives an input, and wakes who carries out what follows.
-    pub(super) fn give(&self, input: Input) -> Option<Reaction> {
+    /// Does something under the lock, and wakes who carries out what follows.
+    fn with<T>(&self, change: impl FnOnce(&mut State, Instant) -> T) -> T {
         let mut state = self.inner.lock();
-        let taken = state.supervisor.handle(input, self.inner.now());
+        let done = change(&mut state, self.inner.now());
         drop(state);
         self.inner.changed.notify_all();
-        taken.map_err(|error| refused(&error)).ok()
+        done
     }
 
-    /// Asks everything to stop. A runtime that stops already goes on with its first reason.
+    /// Asks everything to stop. A runtime that stops already goes on with its first reason, and one that
+    /// has not begun to start will not.
     pub fn stop(&self, reason: StopReason) {
-        self.give(Input::Stop(reason));
+        self.with(|state, now| state.stop(reason, now));
     }
 
-    /// A signal that asks to stop. The first begins the stop, also during the start; another one ends the
-    /// drain and leaves the safe minimum. Returns whether it was another one.
+    /// A signal that asks to stop. The first begins the stop, also before and during the start, and changes
+    /// nothing about a stop that has another reason; another one ends the drain and leaves the safe minimum.
+    /// Returns whether it was another one.
     #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
     pub fn signal(&self, number: u8) -> bool {
-        let first = self.give(Input::Stop(StopReason::Signal(number)));
-        let again = first == Some(Reaction::Already);
-        if again {
-            self.give(Input::SecondSignal);
-        }
-        again
+        self.with(|state, now| {
+            let again = std::mem::replace(&mut state.signalled, true);
+            if again {
+                state.give(Input::SecondSignal, now);
+            } else {
+                state.stop(StopReason::Signal(number), now);
+            }
+            again
+        })
     }
 
     /// The component has failed and the program cannot go on without it.
@@ -56,14 +62,28 @@ impl Handle {
         self.stop(StopReason::ComponentFailed(name));
     }
 
-    /// The component lost something that it needs. Any number of threads may notice the same loss.
+    /// The component lost something that it needs. Any number of threads may notice the same loss, also
+    /// before its start has answered. To be said once what was lost has been installed, and before anything
+    /// else is.
     pub fn lost(&self, id: ComponentId) {
-        self.give(Input::Lost { id });
+        self.with(|state, now| {
+            if state.supervisor.state(id) == Some(ComponentState::Starting) {
+                state.lost = state.lost.with(id);
+            } else {
+                state.give(Input::Lost { id }, now);
+            }
+        });
     }
 
     /// A component without a reconnect policy has again what it had lost.
     pub fn recovered(&self, id: ComponentId) {
-        self.give(Input::Recovered { id });
+        self.with(|state, now| {
+            if state.supervisor.state(id) == Some(ComponentState::Starting) {
+                state.lost = state.lost.without(id);
+            } else {
+                state.give(Input::Recovered { id }, now);
+            }
+        });
     }
 
     /// Where the runtime is in its life.
@@ -93,7 +113,7 @@ impl Handle {
     /// The report, once everything has stopped.
     #[must_use]
     pub fn report(&self) -> Option<Report<MOST>> {
-        self.inner.lock().supervisor.report()
+        self.inner.lock().report()
     }
 
     /// Until when the stop may take, once it has begun; a second signal makes it earlier.
@@ -102,9 +122,4 @@ impl Handle {
         let deadline = self.inner.lock().supervisor.deadline()?;
         Some(self.inner.std(deadline.at()))
     }
-}
-
-/// An input that nobody waits for is a fault of the program's, and changes nothing.
-pub(super) fn refused(error: &InputError) {
-    tracing::error!("the supervisor refused: {error}");
 }

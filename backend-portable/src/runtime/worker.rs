@@ -1,10 +1,14 @@
 //! The threads on which hooks run, one for each while it runs.
+//!
+//! # Invariants
+//! - A worker has answered from the moment in which its answer is given: both are done under one lock, so
+//!   whoever acts upon the answer finds nothing hanging.
 
-use super::handle::refused;
 use super::{Attempt, Came, Component, Context, Failed, Handle, Inner, State};
 use crate::census::ThreadSpec;
 use regatta_core::component::{
-    Action, ComponentId, DrainCounts, ErrorCode, Generation, Input, Reaction, Remaining,
+    Action, ComponentId, ComponentSet, DrainCounts, ErrorCode, Generation, Input, Reaction,
+    Remaining,
 };
 use regatta_core::plan::LaneBinding;
 use regatta_core::time::Instant;
@@ -18,6 +22,9 @@ pub const ROLE: &str = "life";
 
 /// How the kernel's names of these threads begin.
 const PREFIX: &str = "life-";
+
+/// What a panic is called in a report.
+const PANICKED: ErrorCode = ErrorCode("panicked");
 
 /// A thread that runs a hook.
 pub(super) struct Worker {
@@ -67,7 +74,11 @@ pub(super) fn carry_out(inner: &Arc<Inner>, action: Action) {
     };
     let owner = super::name_of(inner, id);
     let answered = Arc::new(AtomicBool::new(false));
-    let (of_thread, says) = (Arc::clone(inner), Arc::clone(&answered));
+    let duty = Duty {
+        inner: Arc::clone(inner),
+        owner,
+        answered: Arc::clone(&answered),
+    };
     let spec = |kernel_name: String, number: u32| ThreadSpec {
         kernel_name,
         name: format!("{owner}/life/{number}"),
@@ -76,11 +87,9 @@ pub(super) fn carry_out(inner: &Arc<Inner>, action: Action) {
         sizing: "one while a hook runs".to_owned(),
         binding: LaneBinding::Pinned,
     };
-    let spawned = inner.census.spawn_numbered(PREFIX, spec, move || {
-        call(&of_thread, &says, owner, action);
-        says.store(true, Ordering::Release);
-        of_thread.changed.notify_all();
-    });
+    let spawned = inner
+        .census
+        .spawn_numbered(PREFIX, spec, move || duty.carry_out(action));
     match spawned {
         Ok(thread) => inner.lock().workers.push(Worker {
             id,
@@ -105,103 +114,238 @@ fn reap(inner: &Inner) {
     answered.into_iter().for_each(Worker::join);
 }
 
-/// There is no thread to run the hook on.
+/// There is no thread to run the hook on. What cannot be told to stop is cut off at least.
 fn unable(inner: &Inner, action: Action) {
     const CODE: ErrorCode = ErrorCode("no_thread");
     let result = Err(CODE);
-    let remaining = |id: ComponentId| inner.vitals[id.index()].remaining();
     let input = match action {
-        Action::Start { id, .. } => Input::StartFailed {
-            id,
-            error: CODE,
-            remaining: remaining(id),
-        },
-        Action::Reconnect { id, generation, .. } => Input::AttemptFailed { id, generation },
-        Action::Quiesce { id, .. } => Input::Quiesced { id, result },
-        Action::Drain { id, .. } => Input::Drained {
-            id,
-            result,
-            counts: DrainCounts::default(),
-        },
-        Action::Stop { id, .. } => Input::Stopped {
-            id,
-            result,
-            remaining: remaining(id),
-        },
-        Action::Fence { id } => {
-            // A fence waits for nothing; it may run here.
-            inner.vitals[id.index()].fence();
-            Input::Fenced {
+        Action::Start { id, .. } => {
+            let remaining = remaining(inner, id);
+            let error = CODE;
+            Input::StartFailed {
                 id,
-                remaining: remaining(id),
+                error,
+                remaining,
             }
         }
+        Action::Reconnect { id, generation, .. } => Input::AttemptFailed { id, generation },
+        Action::Quiesce { id, .. } => Input::Quiesced { id, result },
+        Action::Drain { id, .. } => {
+            let counts = DrainCounts::default();
+            Input::Drained { id, result, counts }
+        }
+        Action::Stop { id, .. } => {
+            let remaining = fence(inner, id);
+            Input::Stopped {
+                id,
+                result,
+                remaining,
+            }
+        }
+        Action::Fence { id } => {
+            let remaining = fence(inner, id);
+            Input::Fenced { id, remaining }
+        }
     };
-    answer(inner, &AtomicBool::new(false), input);
+    answer(inner, None, |_| input);
 }
 
-/// Gives the answer of the worker that `says` so: from then on it has nothing more to do.
-fn answer(inner: &Inner, says: &AtomicBool, input: Input) -> Option<Reaction> {
+/// Gives an answer, and says in the same moment that it is given.
+fn answer(
+    inner: &Inner,
+    answered: Option<&AtomicBool>,
+    input: impl FnOnce(&mut State) -> Input,
+) -> Option<Reaction> {
     let mut state = inner.lock();
-    // Under the lock: whoever is told of the answer finds the worker idle.
-    says.store(true, Ordering::Release);
-    let taken = state.supervisor.handle(input, inner.now());
+    let input = input(&mut state);
+    if let Input::Fenced { id, remaining } = input {
+        state.left[id.index()] = Some(remaining);
+    }
+    let reaction = state.give(input, inner.now());
+    if let Some(answered) = answered
+        && reaction != Some(Reaction::CloseIt)
+    {
+        answered.store(true, Ordering::Release);
+    }
     drop(state);
     inner.changed.notify_all();
-    taken.map_err(|error| refused(&error)).ok()
+    reaction
 }
 
-/// Runs the hook of an action and gives its answer.
-fn call(inner: &Arc<Inner>, says: &AtomicBool, owner: &'static str, action: Action) {
-    match action {
-        Action::Start { id, until } => start(inner, says, owner, (id, until)),
-        Action::Reconnect {
-            id,
-            generation,
-            until,
-        } => reconnect(inner, owner, (id, generation), until),
-        Action::Quiesce { id, until } => {
-            let until = inner.std(until);
-            let result = hook(inner, (owner, "quiesce"), id, |c| c.quiesce(until));
-            answer(inner, says, Input::Quiesced { id, result });
-        }
-        Action::Drain { id, until } => {
-            let until = inner.std(until);
-            let drained = hook(inner, (owner, "drain"), id, |c| c.drain(until));
-            let counts = drained.unwrap_or_default();
-            let result = drained.map(|_| ());
-            answer(inner, says, Input::Drained { id, result, counts });
-        }
-        Action::Stop { id, until } => {
-            let at = inner.std(until);
-            let result = hook(inner, (owner, "stop"), id, |c| c.stop(at));
-            attempts_end(inner, id, at);
-            let remaining = remaining(inner, id);
-            answer(
-                inner,
-                says,
-                Input::Stopped {
+/// Cuts a component off, and says what is left of it. It waits for nothing, so it may be done anywhere.
+fn fence(inner: &Inner, id: ComponentId) -> Remaining {
+    let vitals = &inner.vitals[id.index()];
+    if catch_unwind(AssertUnwindSafe(|| vitals.fence())).is_err() {
+        tracing::error!("the fence of {} panicked", super::name_of(inner, id));
+    }
+    remaining(inner, id)
+}
+
+/// What one thread is there for.
+struct Duty {
+    inner: Arc<Inner>,
+    owner: &'static str,
+    answered: Arc<AtomicBool>,
+}
+
+impl Duty {
+    /// Runs the hook of an action and gives its answer.
+    fn carry_out(self, action: Action) {
+        let inner = &*self.inner;
+        match action {
+            Action::Start { id, until } => self.start(id, until),
+            Action::Reconnect {
+                id,
+                generation,
+                until,
+            } => self.reconnect(id, generation, until),
+            Action::Quiesce { id, until } => {
+                let until = inner.std(until);
+                let result = self.hook("quiesce", id, |c| c.quiesce(until));
+                self.answer(Input::Quiesced { id, result });
+            }
+            Action::Drain { id, until } => {
+                let until = inner.std(until);
+                let drained = self.hook("drain", id, |c| c.drain(until));
+                let counts = drained.unwrap_or_default();
+                let result = drained.map(|_| ());
+                self.answer(Input::Drained { id, result, counts });
+            }
+            Action::Stop { id, until } => {
+                let until = inner.std(until);
+                let result = self.hook("stop", id, |c| c.stop(until));
+                let result = result.and(self.end(id));
+                beside_end(inner, id, until);
+                let remaining = remaining(inner, id);
+                self.answer(Input::Stopped {
                     id,
                     result,
                     remaining,
-                },
-            );
-        }
-        Action::Fence { id } => {
-            let vitals = &inner.vitals[id.index()];
-            if catch_unwind(AssertUnwindSafe(|| vitals.fence())).is_err() {
-                tracing::error!("{owner}: its fence panicked");
+                });
             }
-            let remaining = remaining(inner, id);
-            tracing::error!("{owner} was fenced: {}", Left(&remaining));
-            answer(inner, says, Input::Fenced { id, remaining });
+            Action::Fence { id } => {
+                let remaining = fence(inner, id);
+                tracing::error!("{} was fenced: {}", self.owner, Left(&remaining));
+                self.answer(Input::Fenced { id, remaining });
+            }
+        }
+        // An attempt that installed something had nothing to answer, and one that closed what came up too
+        // late was not done with its answer.
+        let state = inner.lock();
+        self.answered.store(true, Ordering::Release);
+        drop(state);
+        inner.changed.notify_all();
+    }
+
+    fn answer(&self, input: Input) -> Option<Reaction> {
+        answer(&self.inner, Some(&self.answered), |_| input)
+    }
+
+    /// Calls a hook of the component, which nobody else has in hand meanwhile.
+    fn hook<T>(
+        &self,
+        what: &'static str,
+        id: ComponentId,
+        call: impl FnOnce(&mut dyn Component) -> Result<T, Failed>,
+    ) -> Result<T, ErrorCode> {
+        let owner = self.owner;
+        let taken = self.inner.lock().components[id.index()].take();
+        let Some(mut component) = taken else {
+            tracing::error!("{owner}: {what} is asked for while another hook runs");
+            return Err(ErrorCode("busy"));
+        };
+        let called = catch_unwind(AssertUnwindSafe(|| call(&mut *component)));
+        self.inner.lock().components[id.index()] = Some(component);
+        match called {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(failed)) => {
+                tracing::error!("{owner}: {what} failed: {failed}");
+                Err(failed.code)
+            }
+            Err(_) => {
+                tracing::error!("{owner}: {what} panicked");
+                Err(PANICKED)
+            }
+        }
+    }
+
+    /// Drops a component that no hook will be called of any more, with what it owns.
+    fn end(&self, id: ComponentId) -> Result<(), ErrorCode> {
+        let component = self.inner.lock().components[id.index()].take();
+        catch_unwind(AssertUnwindSafe(|| drop(component))).map_err(|_| {
+            tracing::error!("{}: dropping it panicked", self.owner);
+            PANICKED
+        })
+    }
+
+    fn start(&self, id: ComponentId, until: Instant) {
+        let inner = &*self.inner;
+        let context = Context {
+            id,
+            runtime: Handle::new(Arc::clone(&self.inner)),
+            until: inner.std(until),
+        };
+        let reaction = match self.hook("start", id, |c| c.start(context)) {
+            Ok(came) => answer(inner, Some(&self.answered), |state| {
+                let lost = std::mem::replace(&mut state.lost, ComponentSet::EMPTY);
+                let degraded = came == Came::Degraded || lost.contains(id);
+                Input::Started { id, degraded }
+            }),
+            Err(error) => {
+                let _ = self.end(id);
+                let remaining = remaining(inner, id);
+                self.answer(Input::StartFailed {
+                    id,
+                    error,
+                    remaining,
+                })
+            }
+        };
+        if reaction == Some(Reaction::CloseIt) {
+            // After the end nobody else will, and nobody waits for it.
+            let now = std::time::Instant::now();
+            let closed = self.hook("stop", id, |c| c.stop(now));
+            let closed = closed.and(self.end(id));
+            let owner = self.owner;
+            tracing::warn!("{owner} came up after the end and was closed: {closed:?}");
+        }
+    }
+
+    fn reconnect(&self, id: ComponentId, generation: Generation, until: Instant) {
+        let (inner, owner) = (&*self.inner, self.owner);
+        let attempt = Attempt {
+            inner,
+            id,
+            generation,
+            until: inner.std(until),
+        };
+        let connect = inner.connects[id.index()].as_deref();
+        let attempted = catch_unwind(AssertUnwindSafe(|| {
+            connect.map(|connect| connect.attempt(&attempt))
+        }));
+        // Of an attempt that has installed what it brought, and of one that is stale by now, this is
+        // nobody's failure, and says nothing to the supervisor. One that only says that it is done has
+        // failed.
+        let reaction = self.answer(Input::AttemptFailed { id, generation });
+        let (number, failed) = (generation.number(), reaction == Some(Reaction::Noted));
+        match attempted {
+            Ok(Some(Ok(()))) if !failed => tracing::info!("{owner}: attempt {number} ended"),
+            Ok(Some(Ok(()))) => tracing::error!("{owner}: attempt {number} installed nothing"),
+            Ok(Some(Err(error))) => tracing::warn!("{owner}: attempt {number} failed: {error}"),
+            Ok(None) => tracing::error!("{owner}: nothing makes attempt {number}"),
+            Err(_) => tracing::error!("{owner}: attempt {number} panicked"),
         }
     }
 }
 
 /// What a component still owns, with the threads of its hooks that hang.
 fn remaining(inner: &Inner, id: ComponentId) -> Remaining {
-    let mut remaining = inner.vitals[id.index()].remaining();
+    let vitals = &inner.vitals[id.index()];
+    let said = catch_unwind(AssertUnwindSafe(|| vitals.remaining()));
+    let mut remaining = said.unwrap_or(Remaining {
+        handles: 1,
+        ..Remaining::NONE
+    });
     let this = std::thread::current().id();
     let state = inner.lock();
     let hanging = state.workers.iter().filter(|worker| {
@@ -212,13 +356,13 @@ fn remaining(inner: &Inner, id: ComponentId) -> Remaining {
     remaining
 }
 
-/// Waits for the attempts of a component to end, which are refused what they bring by now.
-fn attempts_end(inner: &Inner, id: ComponentId, until: std::time::Instant) {
+/// Waits for what runs beside the hooks of a component: attempts, which are refused what they bring by now,
+/// and the fence of a start that came up after all.
+fn beside_end(inner: &Inner, id: ComponentId, until: std::time::Instant) {
     let mut state = inner.lock();
     let under_way = |state: &State| {
         let mut workers = state.workers.iter();
-        workers
-            .any(|worker| worker.id == id && worker.kind == Kind::Attempt && !worker.has_answered())
+        workers.any(|worker| worker.id == id && worker.kind != Kind::Hook && !worker.has_answered())
     };
     while under_way(&state) {
         let left = until.saturating_duration_since(std::time::Instant::now());
@@ -227,107 +371,6 @@ fn attempts_end(inner: &Inner, id: ComponentId, until: std::time::Instant) {
         }
         let waited = inner.changed.wait_timeout(state, left);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
-    }
-}
-
-/// Calls a hook of the component, which nobody else has in hand meanwhile.
-fn hook<T>(
-    inner: &Inner,
-    (owner, what): (&'static str, &'static str),
-    id: ComponentId,
-    call: impl FnOnce(&mut dyn Component) -> Result<T, Failed>,
-) -> Result<T, ErrorCode> {
-    let taken = inner.lock().components[id.index()].take();
-    let Some(mut component) = taken else {
-        tracing::error!("{owner}: {what} is asked for while another hook runs");
-        return Err(ErrorCode("busy"));
-    };
-    let called = catch_unwind(AssertUnwindSafe(|| call(&mut *component)));
-    inner.lock().components[id.index()] = Some(component);
-    match called {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(failed)) => {
-            tracing::error!("{owner}: {what} failed: {failed}");
-            Err(failed.code)
-        }
-        Err(_) => {
-            tracing::error!("{owner}: {what} panicked");
-            Err(ErrorCode("panicked"))
-        }
-    }
-}
-
-fn start(
-    inner: &Arc<Inner>,
-    says: &AtomicBool,
-    owner: &'static str,
-    (id, until): (ComponentId, Instant),
-) {
-    let context = Context {
-        id,
-        runtime: Handle::new(Arc::clone(inner)),
-        until: inner.std(until),
-    };
-    let started = hook(inner, (owner, "start"), id, |c| c.start(context));
-    let input = match started {
-        Ok(came) => Input::Started {
-            id,
-            degraded: came == Came::Degraded,
-        },
-        Err(error) => Input::StartFailed {
-            id,
-            error,
-            remaining: remaining(inner, id),
-        },
-    };
-    if answer(inner, says, input) == Some(Reaction::CloseIt) {
-        // After the end nobody else will, and nobody waits for it.
-        let now = std::time::Instant::now();
-        let closed = hook(inner, (owner, "stop"), id, |c| c.stop(now));
-        tracing::warn!("{owner} came up after the end and was closed: {closed:?}");
-    }
-}
-
-fn reconnect(
-    inner: &Inner,
-    owner: &'static str,
-    (id, generation): (ComponentId, Generation),
-    until: Instant,
-) {
-    let Some(connect) = &inner.connects[id.index()] else {
-        attempt_failed(inner, id, generation);
-        return;
-    };
-    let attempt = Attempt {
-        inner,
-        id,
-        generation,
-        until: inner.std(until),
-    };
-    let number = generation.number();
-    match catch_unwind(AssertUnwindSafe(|| connect.attempt(&attempt))) {
-        Ok(Ok(())) => tracing::info!("{owner}: attempt {number} installed"),
-        Ok(Err(failed)) => {
-            tracing::warn!("{owner}: attempt {number} failed: {failed}");
-            attempt_failed(inner, id, generation);
-        }
-        Err(_) => {
-            tracing::error!("{owner}: attempt {number} panicked");
-            attempt_failed(inner, id, generation);
-        }
-    }
-}
-
-/// An attempt that is stale by now is nobody's failure.
-fn attempt_failed(inner: &Inner, id: ComponentId, generation: Generation) {
-    let mut state = inner.lock();
-    let taken = state
-        .supervisor
-        .handle(Input::AttemptFailed { id, generation }, inner.now());
-    drop(state);
-    inner.changed.notify_all();
-    if let Err(error) = taken {
-        tracing::debug!("a stale attempt ended: {error}");
     }
 }
 

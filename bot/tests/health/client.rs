@@ -118,9 +118,14 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Sends what the other side may refuse to take.
+    /// Sends what the other side may refuse to take; false when it has ended.
     pub(crate) fn send_if_taken(&mut self, bytes: &[u8]) -> bool {
-        self.stream.write_all(bytes).is_ok()
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+        match self.stream.write_all(bytes) {
+            Ok(()) => true,
+            Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => false,
+            Err(error) => panic!("nothing was taken and nothing ended: {error}"),
+        }
     }
 
     pub(crate) fn ask(&mut self, method: &str, path: &str) -> Got {

@@ -2,7 +2,7 @@
 //! again as a child, in which the drain has its own way.
 #![cfg(unix)]
 
-use super::writers::Kept;
+use super::writers::{Kept, gated};
 use super::*;
 use regatta_bot::drain::log_and_abort;
 use regatta_core::dispatch::StallRule;
@@ -35,8 +35,8 @@ fn as_child(test: &str, child: impl FnOnce()) -> Option<(Option<i32>, bool, Stri
     Some((output.status.signal(), output.status.success(), stderr))
 }
 
-fn aborting() -> Drain {
-    let config = DrainConfig {
+fn aborting() -> DrainConfig {
+    DrainConfig {
         queue: 64,
         spool: 64,
         rule: StallRule {
@@ -46,15 +46,18 @@ fn aborting() -> Drain {
         },
         on_stall: Arc::new(log_and_abort),
         ..small()
-    };
-    start(vec![("out", lines(Kept::default()))], config)
+    }
+}
+
+fn prompt() -> Drain {
+    start(vec![("out", lines(Kept::default()))], aborting())
 }
 
 /// Nothing is dispatched after the fault: the timer alone tells.
 #[test]
 fn a_frozen_drainer_aborts_with_a_dump() {
     let ended = as_child("aborts::a_frozen_drainer_aborts_with_a_dump", || {
-        let drain = aborting();
+        let drain = prompt();
         let (_never, nothing) = channel::<()>();
         drain.send(Item::publish(record(0))).unwrap();
         let freeze = move || {
@@ -83,7 +86,7 @@ fn a_slow_drainer_that_progresses_is_not_aborted() {
     let ended = as_child(
         "aborts::a_slow_drainer_that_progresses_is_not_aborted",
         || {
-            let drain = aborting();
+            let drain = prompt();
             // Three windows' worth of items, a tenth of a window each, and all are owed from the beginning.
             for _ in 0..30 {
                 drain.send(Item::finalize(|| pass(WINDOW / 10))).unwrap();
@@ -97,10 +100,45 @@ fn a_slow_drainer_that_progresses_is_not_aborted() {
     assert!(success, "signal {signal:?}: {stderr}");
 }
 
+/// A sink that lets the drainer wait for two windows is no stall, and no excuse for one that follows.
+#[test]
+fn a_drainer_that_freezes_after_a_slow_sink_aborts_then() {
+    let ended = as_child(
+        "aborts::a_drainer_that_freezes_after_a_slow_sink_aborts_then",
+        || {
+            let (writer, gate) = gated(&Kept::default());
+            let config = DrainConfig {
+                spool: 1,
+                ..aborting()
+            };
+            let drain = start(vec![("out", lines(writer))], config);
+            for number in 0..3 {
+                drain.send(Item::publish(record(number))).unwrap();
+            }
+            let (_never, nothing) = channel::<()>();
+            let freeze = move || {
+                let _ = nothing.recv();
+            };
+            drain.send(Item::finalize(freeze)).unwrap();
+            drain.send(Item::publish(record(3))).unwrap();
+            pass(WINDOW * 2);
+            drop(gate);
+            let (_never, nothing) = channel::<()>();
+            let _ = nothing.recv();
+        },
+    );
+    let Some((signal, _, stderr)) = ended else {
+        return;
+    };
+    assert_eq!(signal, Some(SIGABRT), "{stderr}");
+    let part = "drainer has a finalizer in hand";
+    assert!(stderr.contains(part), "{stderr}");
+}
+
 #[test]
 fn a_drainer_that_is_gone_aborts_at_once() {
     let ended = as_child("aborts::a_drainer_that_is_gone_aborts_at_once", || {
-        let drain = aborting();
+        let drain = prompt();
         // One item is no backlog, and starts no window.
         drain.send(Item::finalize(|| panic!("planted"))).unwrap();
         let (_never, nothing) = channel::<()>();

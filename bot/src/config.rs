@@ -154,16 +154,16 @@ impl ConfigFile {
 
     /// The posture policy's keys, as a patch; `None` if there are none.
     pub fn patch(&self, path: &Path) -> Result<Option<PosturePolicyPatch>, ConfigFileError> {
-        let mut patch = PosturePolicyPatch::default();
+        let mut changes = PosturePolicyPatch::default();
         for (key, text) in &self.posture {
-            patch
+            changes
                 .set(key, text)
                 .map_err(|error| ConfigFileError::Posture {
                     path: path.to_owned(),
                     error,
                 })?;
         }
-        Ok((!self.posture.is_empty()).then_some(patch))
+        Ok((!self.posture.is_empty()).then_some(changes))
     }
 
     /// Takes over from `new` what changes live; the rest stays as it was.

@@ -140,7 +140,7 @@ impl RunError {
     pub fn exit(&self) -> Exit {
         match self {
             // Whoever reads us has had enough.
-            error if error.is_reader_gone() => Exit::Ok,
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::Plan(PlanError::Boot(refused)) => Exit::from(&**refused),
             Self::Plan(_) => Exit::Usage,
             Self::Pools(_)
@@ -157,14 +157,15 @@ impl RunError {
             | Self::Thread(_)
             | Self::Feed(_)
             | Self::Reverted { .. }
-            | Self::Output(_) => Exit::Failed,
+            | Self::Output(_)
+            | Self::ComponentFailed { .. }
+            | Self::Cut => Exit::Failed,
             Self::Pump(PumpError::Fuse { .. }) => Exit::FuseTripped,
             Self::Crawl(_) | Self::Pump(_) => Exit::FleetFailed,
             Self::Scenario(_) => Exit::Scenario,
             Self::Unbalanced => Exit::LedgerUnbalanced,
             Self::Components(_) => Exit::BootConfig,
             Self::NotStarted { .. } => Exit::StartFailed,
-            Self::ComponentFailed { .. } | Self::Cut => Exit::Failed,
             Self::StopIncomplete { .. } => Exit::StopIncomplete,
             Self::StopTimedOut { .. } => Exit::StopTimedOut,
         }

@@ -52,7 +52,7 @@ pub enum HarnessError {
         /// The file.
         file: &'static str,
         /// Why.
-        error: std::io::Error,
+        error: io::Error,
     },
 }
 

@@ -26,7 +26,7 @@ struct DrainVitals(Arc<Stage>);
 
 impl Vitals for DrainVitals {
     fn probe(&self) -> Probe {
-        match self.0.drain().map(|drain| drain.probe()) {
+        match self.0.drain().map(Drain::probe) {
             Some(Ok(())) => Probe::Ready,
             Some(Err(_)) => Probe::NotReady("sink_behind_or_gone"),
             None => Probe::NotReady("not_started"),
@@ -41,7 +41,7 @@ impl Vitals for DrainVitals {
 
     fn remaining(&self) -> Remaining {
         Remaining {
-            receipts: self.0.drain().map_or(0, |drain| drain.lag()),
+            receipts: self.0.drain().map_or(0, Drain::lag),
             threads: self.0.threads_of("drain"),
             handles: 0,
         }

@@ -182,7 +182,7 @@ impl Component for WatchdogComponent {
             .stage
             .census()
             .spawn(spec, move || {
-                keep_alive(&answers, &notifier, interval, &stopped)
+                keep_alive(&answers, &notifier, interval, &stopped);
             })
             .map_err(|error| Failed::new("no_thread", error))?;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);

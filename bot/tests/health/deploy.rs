@@ -80,7 +80,12 @@ fn the_unit_waits_for_the_process_itself() {
 /// Whether starting again may end otherwise, with nobody having looked.
 fn restart_may_help(exit: Exit) -> bool {
     match exit {
-        Exit::Ok | Exit::Failed | Exit::FleetFailed => true,
+        Exit::Ok
+        | Exit::Failed
+        | Exit::FleetFailed
+        | Exit::StartFailed
+        | Exit::StopIncomplete
+        | Exit::StopTimedOut => true,
         Exit::Usage
         | Exit::Input
         | Exit::Scenario

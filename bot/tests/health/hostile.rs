@@ -1,6 +1,6 @@
 //! Clients that are slow, broken or mean: none keeps another from its answer, or the endpoint from its end.
 
-use crate::client::{Client, PATIENCE, Told, ask, deadline, patient, serve};
+use crate::client::{Client, Told, ask, deadline, patient, serve};
 use crate::endpoint::running;
 use regatta_bot::health::{Limits, Server};
 use std::time::Duration;

@@ -77,10 +77,9 @@ impl Process {
         let end = Instant::now() + FAR;
         while !self.said.iter().any(|line| line.contains(what)) {
             let left = end.saturating_duration_since(Instant::now());
-            match self.errors.recv_timeout(left) {
-                Ok(line) => self.said.push(line),
-                Err(_) => panic!("it did not say {what:?}: {:?}", self.said),
-            }
+            let line = self.errors.recv_timeout(left);
+            assert!(line.is_ok(), "it did not say {what:?}: {:?}", self.said);
+            self.said.extend(line);
         }
     }
 

@@ -212,7 +212,7 @@ impl Duty {
                 let until = inner.std(until);
                 let result = self.hook("stop", id, |c| c.stop(until));
                 let result = result.and(self.end(id));
-                attempts_end(inner, id, until);
+                beside_end(inner, id, until);
                 let remaining = remaining(inner, id);
                 self.answer(Input::Stopped {
                     id,
@@ -353,13 +353,13 @@ fn remaining(inner: &Inner, id: ComponentId) -> Remaining {
     remaining
 }
 
-/// Waits for the attempts of a component to end, which are refused what they bring by now.
-fn attempts_end(inner: &Inner, id: ComponentId, until: std::time::Instant) {
+/// Waits for what runs beside the hooks of a component: attempts, which are refused what they bring by now,
+/// and the fence of a start that came up after all.
+fn beside_end(inner: &Inner, id: ComponentId, until: std::time::Instant) {
     let mut state = inner.lock();
     let under_way = |state: &State| {
         let mut workers = state.workers.iter();
-        workers
-            .any(|worker| worker.id == id && worker.kind == Kind::Attempt && !worker.has_answered())
+        workers.any(|worker| worker.id == id && worker.kind != Kind::Hook && !worker.has_answered())
     };
     while under_way(&state) {
         let left = until.saturating_duration_since(std::time::Instant::now());

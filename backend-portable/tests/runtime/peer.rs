@@ -13,6 +13,7 @@ use regatta_portable::runtime::{
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const HELLO: u8 = b'h';
@@ -32,7 +33,7 @@ pub(crate) enum Act {
 }
 
 /// What the peer has seen, by connection in the order in which it accepted them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Seen {
     /// It answered the hello.
     pub(crate) answered: bool,
@@ -96,13 +97,15 @@ fn serve(mut stream: &TcpStream, act: &Act, mark: impl Fn(fn(&mut Seen))) {
     // A client that does not close what came too late fails here.
     stream.set_read_timeout(Some(FAR)).unwrap();
     let mut byte = [0];
-    match act {
-        Act::Drop => return,
-        Act::Serve | Act::Flap | Act::Stall => stream.read_exact(&mut byte).unwrap(),
-        Act::Late(gate) => {
-            stream.read_exact(&mut byte).unwrap();
-            gate.pass();
-        }
+    if matches!(act, Act::Drop) {
+        return;
+    }
+    if stream.read_exact(&mut byte).is_err() {
+        // Closed before it said hello.
+        return mark(|seen| seen.closed = true);
+    }
+    if let Act::Late(gate) = act {
+        gate.pass();
     }
     // The client may be gone by now.
     if !matches!(act, Act::Stall) && stream.write_all(&byte).is_ok() {
@@ -143,8 +146,8 @@ pub(crate) struct Link {
     pub(crate) installed: Vec<u64>,
     /// When what was installed was lost.
     pub(crate) lost: Vec<Instant>,
-    /// Readers that have not ended.
-    readers: u32,
+    /// The threads that read what is installed, or was.
+    readers: Vec<JoinHandle<()>>,
     /// Nothing is to be installed any more.
     stopped: bool,
     told: Option<(ComponentId, Handle)>,
@@ -205,12 +208,18 @@ impl Component for Client {
         Ok(DrainCounts::default())
     }
 
-    /// Closes everything, also what attempts wait for, and waits for what reads.
+    /// Closes everything, also what attempts wait for, and joins what reads.
     fn stop(&mut self, _: Instant) -> Result<(), Failed> {
         self.shared.close();
-        self.shared
+        let readers = self
+            .shared
             .link
-            .until("the readers end", |link| link.readers == 0);
+            .change(|link| std::mem::take(&mut link.readers));
+        for reader in readers {
+            reader
+                .join()
+                .map_err(|_| Failed::new("reader", "it panicked"))?;
+        }
         Ok(())
     }
 }
@@ -253,34 +262,35 @@ impl Shared {
         });
     }
 
-    /// Reads what was installed until it is lost.
+    /// Has what was installed read until it is lost.
     fn read(self: &Arc<Self>) {
-        let reader = self.link.change(|link| {
-            let (number, stream) = link.stream.as_ref()?;
-            link.readers += 1;
-            Some((*number, stream.try_clone().unwrap()))
+        self.link.change(|link| {
+            // A stop may have closed it already.
+            let Some((number, stream)) = &link.stream else {
+                return;
+            };
+            let (number, mut stream) = (*number, stream.try_clone().unwrap());
+            let shared = Arc::clone(self);
+            let reads = move || {
+                let ended = stream.read(&mut [0]).map_or(true, |read| read == 0);
+                assert!(ended, "the peer says nothing after its hello");
+                shared.lost(number);
+            };
+            let spec = ThreadSpec::one("client", &format!("reads-{number}"));
+            link.readers.push(self.census.spawn(spec, reads).unwrap());
         });
-        // A stop may have closed it already.
-        let Some((number, mut stream)) = reader else {
-            return;
-        };
-        let shared = Arc::clone(self);
-        let reads = move || {
-            let ended = stream.read(&mut [0]).map_or(true, |read| read == 0);
-            assert!(ended, "the peer says nothing after its hello");
-            let told = shared.link.change(|link| {
-                link.readers -= 1;
-                // Whoever takes it out is the one to tell.
-                link.stream.take_if(|(installed, _)| *installed == number)?;
-                link.lost.push(Instant::now());
-                link.told.clone()
-            });
-            if let Some((id, runtime)) = told {
-                runtime.lost(id);
-            }
-        };
-        let spec = ThreadSpec::one("client", &format!("reads-{number}"));
-        self.census.spawn(spec, reads).unwrap();
+    }
+
+    fn lost(&self, number: usize) {
+        let told = self.link.change(|link| {
+            // Whoever takes it out is the one to tell.
+            link.stream.take_if(|(installed, _)| *installed == number)?;
+            link.lost.push(Instant::now());
+            link.told.clone()
+        });
+        if let Some((id, runtime)) = told {
+            runtime.lost(id);
+        }
     }
 
     fn close(&self) {
@@ -311,7 +321,7 @@ impl Vitals for Shared {
     fn remaining(&self) -> Remaining {
         self.link.look(|link| Remaining {
             receipts: 0,
-            threads: link.readers,
+            threads: u32::try_from(link.readers.len()).unwrap(),
             handles: u32::from(link.stream.is_some()) + u32::try_from(link.trying.len()).unwrap(),
         })
     }

@@ -104,9 +104,8 @@ impl Counts {
         [&self.hooks, &self.fences, &self.attempts].map(|count| count.load(Ordering::Relaxed))
     }
 
-    fn hook<T>(&self, value: T) -> T {
+    fn hook(&self) {
         self.hooks.fetch_add(1, Ordering::Relaxed);
-        value
     }
 }
 
@@ -146,20 +145,24 @@ impl Component for Part {
     }
 
     fn start(&mut self, _: Context) -> Result<Came, Failed> {
-        Ok(self.0.hook(Came::Up))
+        self.0.hook();
+        Ok(Came::Up)
     }
 
     fn quiesce(&mut self, _: Instant) -> Result<(), Failed> {
-        Ok(self.0.hook(()))
+        self.0.hook();
+        Ok(())
     }
 
     fn drain(&mut self, _: Instant) -> Result<DrainCounts, Failed> {
-        Ok(self.0.hook(DrainCounts::default()))
+        self.0.hook();
+        Ok(DrainCounts::default())
     }
 
     fn stop(&mut self, _: Instant) -> Result<(), Failed> {
         hang(&self.0.stop_hangs);
-        Ok(self.0.hook(()))
+        self.0.hook();
+        Ok(())
     }
 }
 
@@ -194,7 +197,7 @@ fn program(parts: &[(&'static str, &Arc<Counts>)], stop_budget: Span, census: &C
 fn up(runtime: Runtime, census: &Census) -> (Handle, JoinHandle<Report<MOST>>) {
     let handle = runtime.handle();
     let spec = ThreadSpec::one("test", "driver");
-    let run = census.spawn(spec, move || runtime.run()).unwrap();
+    let run = census.spawn(spec, move || runtime.run(|_| ())).unwrap();
     until(|| handle.state() == RuntimeState::Running);
     (handle, run)
 }
@@ -214,7 +217,7 @@ fn without_threads_hooks_fail_what_was_up_is_fenced_and_the_end_comes() {
     let only = Arc::new(Counts::default());
     let runtime = program(&[("only", &only)], HOUR, &census);
     let refusal = Refusal::new();
-    let report = runtime.run();
+    let report = runtime.run(|_| ());
     drop(refusal);
     assert_eq!(report.reason, StopReason::StartFailed("only"));
     assert_eq!(report.components[0].start, StartResult::Failed(NO_THREAD));

@@ -63,8 +63,8 @@ impl Handle {
     }
 
     /// The component lost something that it needs. Any number of threads may notice the same loss, also
-    /// before its start has answered. To be said once what was lost has been installed, and before anything
-    /// else is.
+    /// before its start has answered. Nothing says which connection is meant: a loss is told after what was
+    /// lost had been installed, and before anything is installed in its place.
     pub fn lost(&self, id: ComponentId) {
         self.with(|state, now| {
             if state.supervisor.state(id) == Some(ComponentState::Starting) {

@@ -175,10 +175,11 @@ impl LiveFeed {
             popped = self.queue.pop(watch.tend());
         }
         // One batch is what has come by now, and no more than there is room for.
+        let before = events.len();
         for _ in 0..=PENDING {
             match popped {
                 Popped::Item(Delivery::Event(event)) => events.push(event),
-                Popped::Item(Delivery::Ended(ended)) if events.is_empty() => {
+                Popped::Item(Delivery::Ended(ended)) if events.len() == before => {
                     self.over = true;
                     return Ok(ended?);
                 }
@@ -187,14 +188,14 @@ impl LiveFeed {
                     self.queue.push_last(ended);
                     return Ok(());
                 }
-                Popped::Gone if events.is_empty() => return Err(FeedError::Lost),
+                Popped::Gone if events.len() == before => return Err(FeedError::Lost),
                 Popped::Closed => {
                     self.over = true;
                     return Ok(());
                 }
                 Popped::TimedOut | Popped::Gone => return Ok(()),
             }
-            if events.len() > PENDING {
+            if events.len() - before > PENDING {
                 break;
             }
             popped = self.queue.pop(Some(Duration::ZERO));

@@ -35,6 +35,8 @@
 //! [`quiesce`](Drain::quiesce), then [`drain`](Drain::drain), then [`stop`](Drain::stop), with deadlines of the
 //! caller. A thread that hangs in a writer or in a finalizer cannot be ended from outside: `stop` names it, the drain
 //! keeps its handle, and a later `stop` looks again.
+//! The timekeeper ends with the others: from `stop` on a hang is for the caller's deadline, not for the stall rule.
+//! While a sink's spool is full, what is behind it in the queue reaches no other sink either, in `drain` as before.
 
 mod config;
 mod sink;

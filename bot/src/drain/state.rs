@@ -437,3 +437,41 @@ impl fmt::Display for Status {
 pub(super) fn until(at: Instant, now: Instant) -> Duration {
     Span::into(at.since(now))
 }
+
+#[cfg(test)]
+mod tests {
+    //! What cannot be held still from outside.
+
+    use super::*;
+    use crate::report::MissedRecord;
+    use crate::source::BlockHash;
+
+    #[test]
+    fn an_item_that_some_sinks_have_and_one_has_no_room_for_is_owed_once() {
+        let config = DrainConfig {
+            spool: 1,
+            ..DrainConfig::default()
+        };
+        let names = ["full", "free"].map(str::to_owned);
+        let mut state = State::new(&config, names.into_iter());
+        let step = |state: &mut State| {
+            let record = Record::Missed(MissedRecord {
+                chain: "test",
+                number: 1,
+                hash: BlockHash::new([7; 32]),
+                covered_by: 1,
+            });
+            state.accept(Item::publish(record), Instant::ORIGIN);
+            let Some((Item::Publish(record), at)) = state.next() else {
+                panic!("nothing to do");
+            };
+            state.hand_out(&record, at, |_| ())
+        };
+        assert!(step(&mut state));
+        state.complete();
+        state.spools[1].next().unwrap();
+        assert!(!step(&mut state));
+        assert!(state.waits_for_a_sink());
+        assert_eq!((state.lag(), state.left()), (2, 0));
+    }
+}

@@ -4,7 +4,6 @@
 
 use super::writers::{Kept, gated};
 use super::*;
-use regatta_bot::drain::log_and_abort;
 use regatta_core::dispatch::StallRule;
 use regatta_core::time::Duration as Span;
 use std::os::unix::process::ExitStatusExt;
@@ -44,7 +43,6 @@ fn aborting() -> DrainConfig {
             interval: Span::from_millis(10),
             ..StallRule::default()
         },
-        on_stall: Arc::new(log_and_abort),
         ..small()
     }
 }

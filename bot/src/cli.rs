@@ -137,7 +137,8 @@ pub struct RunArgs {
     pub stop_budget: u64,
 
     /// Inject a fault into a component's hook, to try out how a run stops: COMPONENT=KIND-HOOK with KIND
-    /// `hang`, `slow`, `fail` or `panic`, and HOOK `start`, `quiesce`, `drain` or `stop`.
+    /// `hang`, `slow`, `fail` or `panic`, and HOOK `start`, `quiesce`, `drain` or `stop`. `panic-run` ends the
+    /// thread of `source`, `pump` or `drain` after a few blocks.
     #[arg(long, value_name = "FAULT", hide = true)]
     pub inject: Vec<FaultArg>,
 
@@ -234,6 +235,8 @@ pub enum Hook {
     Drain,
     /// Its stop.
     Stop,
+    /// None: the component's own thread, at work.
+    Run,
 }
 
 const KINDS: [(&str, FaultKind); 4] = [
@@ -243,11 +246,12 @@ const KINDS: [(&str, FaultKind); 4] = [
     ("panic", FaultKind::Panic),
 ];
 
-const HOOKS: [(&str, Hook); 4] = [
+const HOOKS: [(&str, Hook); 5] = [
     ("start", Hook::Start),
     ("quiesce", Hook::Quiesce),
     ("drain", Hook::Drain),
     ("stop", Hook::Stop),
+    ("run", Hook::Run),
 ];
 
 impl FromStr for FaultArg {

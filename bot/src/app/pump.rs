@@ -1,6 +1,6 @@
 //! The block pump as a component: a thread that crawls and then follows the blocks.
 
-use super::stage::Stage;
+use super::stage::{FATAL_BLOCK, Stage};
 use crate::machine::Sampling;
 use crate::pipeline::{Arbitrage, CrawlError, Feed, Pump, PumpConfig, Watch};
 use crate::publish;
@@ -204,7 +204,7 @@ fn live(shared: &Shared, runtime: &Handle, id: ComponentId) {
 
 /// Samples, and knows when to stop waiting.
 struct Interruptible<'a> {
-    sampling: Sampling<'a>,
+    sampling: &'a dyn Watch,
     stage: &'a Stage,
 }
 
@@ -237,8 +237,9 @@ fn work(shared: &Shared) -> Result<(), RunError> {
     }
     let feed = stage.take_feed().ok_or(RunError::Cut)?;
     let began = Instant::now();
+    let sampling = Sampling::new(fleet.as_ref());
     let watch = Interruptible {
-        sampling: Sampling::new(fleet.as_ref()),
+        sampling: &sampling,
         stage,
     };
     watch.work(true);
@@ -285,6 +286,7 @@ fn follow(
             break;
         };
         shared.life().in_hand = blocks.len() as u64;
+        stage.suffer("pump", newest.number);
         let result = pump.run(&blocks)?;
         for block in earlier {
             stage.totals().miss();
@@ -296,6 +298,9 @@ fn follow(
             }))?;
         }
         stage.totals().add(newest.number, &result);
+        if newest.number == FATAL_BLOCK && stage.is_to_die("drain") {
+            stage.kill_drainer();
+        }
         let record = publish::block_record(newest, &result, stage.graph(), fleet);
         stage.emit_of_pump(Record::Block(record))?;
         shared.life().in_hand = 0;

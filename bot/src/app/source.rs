@@ -4,6 +4,7 @@ use super::stage::Stage;
 use crate::pipeline::{Feed, LiveFeed, LiveSource};
 use crate::run::RunError;
 use crate::source::embedded::{Config, EmbeddedSource};
+use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::component::{Probe, Remaining};
 use regatta_portable::runtime::{Came, Component, Context, Failed, Vitals};
 use std::sync::Arc;
@@ -99,7 +100,15 @@ impl SourceComponent {
             ..Config::with_seed(args.seed)
         };
         let base = self.stage.graph().base();
-        let source = Box::new(EmbeddedSource::new(start.market, base, config)?);
+        let source = EmbeddedSource::new(start.market, base, config)?;
+        let source: Box<dyn BlockSource + Send> = if self.stage.is_to_die("source") {
+            Box::new(Mortal {
+                source,
+                stage: Arc::clone(&self.stage),
+            })
+        } else {
+            Box::new(source)
+        };
         Ok(match args.block_time {
             0 => Feed::Replay(source),
             ms => {
@@ -109,5 +118,21 @@ impl SourceComponent {
                 Feed::Live(feed)
             }
         })
+    }
+}
+
+/// A source whose thread ends at work, as an injected fault.
+struct Mortal {
+    source: EmbeddedSource,
+    stage: Arc<Stage>,
+}
+
+impl BlockSource for Mortal {
+    fn next_event(&mut self) -> Result<Option<Event>, SourceError> {
+        let event = self.source.next_event()?;
+        if let Some(Event::Block(block)) = &event {
+            self.stage.suffer("source", block.number);
+        }
+        Ok(event)
     }
 }

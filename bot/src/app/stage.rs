@@ -1,6 +1,6 @@
 //! What the components of a run share.
 
-use crate::cli::{LogArg, RunArgs};
+use crate::cli::{FaultKind, Hook, LogArg, RunArgs};
 use crate::config::ConfigFile;
 use crate::cycles::CycleGraph;
 use crate::drain::{Drain, Item, Refusal, Refused};
@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Changes the log level.
 pub type SetLog = Box<dyn Fn(LogArg) + Send + Sync>;
+
+/// The block at which an injected end of a thread comes.
+pub(crate) const FATAL_BLOCK: u64 = 5;
 
 /// Where a run writes to.
 pub(crate) type Out = Box<dyn io::Write + Send>;
@@ -294,6 +297,34 @@ impl Stage {
     /// Whether the pump was cut off.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.load(Ordering::Acquire)
+    }
+
+    /// The thread of `component` is at block `number`: the place for an injected end of it.
+    #[expect(clippy::panic, reason = "the end of a thread is one of the faults")]
+    pub(crate) fn suffer(&self, component: &str, number: u64) {
+        if number == FATAL_BLOCK && self.is_to_die(component) {
+            tracing::warn!("an injected fault begins: {component}=panic-run");
+            panic!("a fault that was injected");
+        }
+    }
+
+    /// Ends the drainer's thread, as an injected fault.
+    #[expect(clippy::panic, reason = "the end of a thread is one of the faults")]
+    pub(crate) fn kill_drainer(&self) {
+        tracing::warn!("an injected fault begins: drain=panic-run");
+        if let Some(drain) = self.drain() {
+            // Whether it is taken or not, nothing follows from it here.
+            let _ = drain.send(Item::finalize(|| panic!("a fault that was injected")));
+        }
+    }
+
+    /// Whether the thread of `component` is to end at work.
+    pub(crate) fn is_to_die(&self, component: &str) -> bool {
+        let mut faults = self.args.inject.iter();
+        faults.any(|fault| {
+            fault.component == component
+                && (fault.kind, fault.hook) == (FaultKind::Panic, Hook::Run)
+        })
     }
 
     /// The first failure of all is the run's.

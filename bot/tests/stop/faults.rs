@@ -149,3 +149,30 @@ fn a_start_that_hangs_is_stopped_by_a_signal() {
         assert!(ended.err.contains(&named), "{fault}: {}", ended.err);
     }
 }
+
+/// A thread that ends at work ends the run, which says whose it was; all that was owed is accounted for.
+#[test]
+fn whose_thread_is_lost_is_named_and_the_rest_stops() {
+    for (component, says) in [
+        ("pump", "component pump failed"),
+        ("source", "the thread of the block source panicked"),
+    ] {
+        let fault = format!("{component}=panic-run");
+        let process = Process::start(&["--inject", &fault, "--log", "info"]);
+        let ended = process.ended();
+        assert_eq!(ended.code, 1, "{fault}: {}", ended.err);
+        assert!(ended.err.contains(says), "{fault}: {}", ended.err);
+        assert!(ended.err.contains(": clean"), "{fault}: {}", ended.err);
+        assert!(ended.is_balanced(), "{fault}: {}", ended.err);
+    }
+}
+
+/// Without the drainer nothing leaves the process any more: it says so with a dump, and aborts at once.
+#[test]
+fn a_lost_drainer_is_an_abort() {
+    let process = Process::start(&["--inject", "drain=panic-run"]);
+    let ended = process.ended();
+    assert_eq!(ended.code, 128 + 6, "{}", ended.err);
+    assert!(ended.err.contains("consumer is gone"), "{}", ended.err);
+    ended.records();
+}

@@ -10,5 +10,6 @@
 )]
 
 mod faults;
+mod health;
 mod process;
 mod signals;

@@ -38,11 +38,17 @@ pub(crate) struct Ended {
 impl Process {
     /// A live run that does not end by itself, with more arguments.
     pub(crate) fn start(more: &[&str]) -> Self {
+        Self::start_with(more, &[])
+    }
+
+    /// The same with an environment.
+    pub(crate) fn start_with(more: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let out = File::create(folder.path().join("out")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_regatta"))
             .args(["run", "--json", "--blocks", "1000000", "--block-time", "2"])
             .args(more)
+            .envs(environment.iter().copied())
             .stdout(out)
             .stderr(Stdio::piped())
             .spawn()
@@ -81,6 +87,11 @@ impl Process {
             assert!(line.is_ok(), "it did not say {what:?}: {:?}", self.said);
             self.said.extend(line);
         }
+    }
+
+    /// The line of stderr with this in it, which it has said.
+    pub(crate) fn line(&self, what: &str) -> &str {
+        self.said.iter().find(|line| line.contains(what)).unwrap()
     }
 
     pub(crate) fn signal(&self, name: &str) {

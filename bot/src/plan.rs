@@ -5,7 +5,7 @@ use crate::config::{ConfigFile, ConfigFileError};
 use crate::machine::{self, BINDINGS, Findings};
 use crate::report::{BudgetRecord, CensusRecord, PlanRecord, SeatsRecord};
 use regatta_core::budget::{MilliCpu, Origin, OverrideError, Overrides, Quota, Setting};
-use regatta_core::plan::{Bindings, BootRefused, FleetPlan, PlanInput, TierRefused};
+use regatta_core::plan::{Bindings, BootRefused, CensusRow, FleetPlan, PlanInput, TierRefused};
 use regatta_core::role::{FLEET_ROLES, WorkerRole};
 use std::ffi::OsString;
 use thiserror::Error;
@@ -145,22 +145,24 @@ pub fn record(plan: &FleetPlan, findings: &Findings, seats: SeatsRecord) -> Plan
                 origin: row.origin.name(),
             })
             .collect(),
-        census: plan
-            .census()
-            .iter()
-            .map(|row| CensusRecord {
-                resource: row.resource,
-                owner: row.owner,
-                count: row.count,
-                sizing: row.sizing.to_string(),
-                threads: row
-                    .threads
-                    .as_ref()
-                    .map(|prefix| prefix.as_str().to_owned()),
-                binding: row.binding.name(),
-            })
-            .collect(),
+        census: plan.census().iter().map(census_record).collect(),
         idle_overrides: plan.idle_overrides().map(|key| key.to_string()).collect(),
+    }
+}
+
+/// The record of a row of the census.
+#[must_use]
+pub fn census_record(row: &CensusRow) -> CensusRecord {
+    CensusRecord {
+        resource: row.resource,
+        owner: row.owner,
+        count: row.count,
+        sizing: row.sizing.to_string(),
+        threads: row
+            .threads
+            .as_ref()
+            .map(|prefix| prefix.as_str().to_owned()),
+        binding: row.binding.name(),
     }
 }
 

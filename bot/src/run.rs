@@ -96,6 +96,9 @@ pub enum RunError {
     /// The components do not fit together: the bot is at fault.
     #[error(transparent)]
     Components(#[from] Box<regatta_core::component::GraphError>),
+    /// The components ask for more threads than there are to be: the bot is at fault.
+    #[error(transparent)]
+    Threads(#[from] regatta_core::component::DemandError),
     /// A component did not start, and says why in the log.
     #[error("component {component} did not start")]
     NotStarted {
@@ -164,7 +167,7 @@ impl RunError {
             Self::Crawl(_) | Self::Pump(_) => Exit::FleetFailed,
             Self::Scenario(_) => Exit::Scenario,
             Self::Unbalanced => Exit::LedgerUnbalanced,
-            Self::Components(_) => Exit::BootConfig,
+            Self::Components(_) | Self::Threads(_) => Exit::BootConfig,
             Self::NotStarted { .. } => Exit::StartFailed,
             Self::StopIncomplete { .. } => Exit::StopIncomplete,
             Self::StopTimedOut { .. } => Exit::StopTimedOut,
@@ -269,7 +272,11 @@ pub fn run(
     let bound = machine::affinity(&plan, &findings, &args.plan);
     let seats = Seats::choose(&args.plan, bound.0);
     let record = machine::seats_record(&plan, bound, Some(seats.wake()));
-    let plan_record = plan::record(&plan, &findings, record);
+    let mut plan_record = plan::record(&plan, &findings, record);
+    let services = app::rows(args);
+    plan_record
+        .census
+        .extend(services.iter().map(plan::census_record));
 
     let world = World::new(start.market.clone(), Arc::clone(&graph));
     let mut config = fleet_config(plan.clone(), bins);

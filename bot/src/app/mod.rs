@@ -21,19 +21,20 @@ mod pump;
 mod signals;
 mod source;
 mod stage;
+mod threads;
 
 pub use signals::Signals;
 pub use stage::SetLog;
 pub(crate) use stage::{Ready, Stage};
+pub(crate) use threads::rows;
 
 use crate::exit::Exit;
 use crate::health::Notifier;
 use crate::run::RunError;
 use regatta_core::component::{
     BackoffPolicy, ComponentReport, ComponentSpec, Outcome, Plane, Report, StopReason,
-    SupervisorConfig, ThreadClaim,
+    SupervisorConfig,
 };
-use regatta_core::plan::FleetPlan;
 use regatta_core::time::Duration;
 use regatta_portable::Census;
 use regatta_portable::runtime::{Component, MOST, Registered, Runtime};
@@ -58,19 +59,6 @@ fn registered(
         },
         component,
     }
-}
-
-/// The threads that the fleet's seats are, by the rows of the plan.
-fn claims(plan: &FleetPlan) -> Vec<ThreadClaim<'static>> {
-    let rows = plan.census();
-    let own = rows.iter().filter(|row| row.threads.is_some());
-    own.filter(|row| row.owner == "fleet")
-        .map(|row| ThreadClaim {
-            resource: row.resource,
-            owner: "fleet",
-            count: row.count,
-        })
-        .collect()
 }
 
 /// Runs the components of `stage` to their end.
@@ -101,6 +89,9 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
             pump::component(stage),
         ),
     ]);
+    let names: Vec<_> = components.iter().map(|c| c.spec.name).collect();
+    let claims = threads::claims(stage.args(), stage.plan(), &names);
+    threads::granted(stage.args(), stage.plan(), &claims)?;
     let components = components
         .into_iter()
         .map(|registered: Registered<'static>| Registered {
@@ -110,7 +101,7 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
         .collect();
     let runtime = Runtime::new(
         components,
-        &claims(stage.plan()),
+        &claims,
         SupervisorConfig {
             stop_budget: Duration::from_millis(stage.args().stop_budget),
             ..SupervisorConfig::new(stage.args().seed)

@@ -59,6 +59,9 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use threads::Shared;
 
+/// Threads that a drain has beside those of its sinks: the drainer and the timekeeper.
+pub const OWN_THREADS: u16 = 2;
+
 /// How long a drain that is dropped waits for its threads.
 const GRACE: Duration = Duration::from_millis(100);
 

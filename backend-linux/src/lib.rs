@@ -10,6 +10,8 @@
 //! `wake` is how threads sleep and are woken; it is there on Linux alone.
 
 pub mod affinity;
+#[cfg(target_os = "linux")]
+mod audit;
 pub mod cgroup;
 pub mod detect;
 pub mod files;
@@ -21,6 +23,8 @@ mod throttle;
 #[cfg(target_os = "linux")]
 pub mod wake;
 
+#[cfg(target_os = "linux")]
+pub use audit::Audit;
 pub use detect::{Detection, detect};
 pub use machine::{Machine, MachineError};
 pub use sampler::Sampler;

@@ -11,6 +11,7 @@ use crate::seats;
 use crate::shared::{Shared, State};
 use crate::workload::Workload;
 use regatta_core::budget::Quota;
+use regatta_core::component::DrainCounts;
 use regatta_core::host::{ClosePhase, EnqueueError, Host, HostConfig};
 use regatta_core::lane::Progress;
 use regatta_core::plan::{Binding, FleetPlan};
@@ -158,7 +159,7 @@ impl<W: Workload> Fleet<W> {
         for (seat, enter) in SeatId::all(enters.len()).zip(enters) {
             let call = (enter, ready.clone());
             let thread = seats::spawn(&self.shared, seat, name, &self.census, call)?;
-            self.threads().push(thread);
+            self.handles().push(thread);
         }
         drop(ready);
         // Only what fails is told; the end of all senders says that all are ready.
@@ -167,7 +168,7 @@ impl<W: Workload> Fleet<W> {
         })
     }
 
-    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+    fn handles(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
         // A push or a take is whole or was not.
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -291,6 +292,18 @@ impl<W: Workload> Fleet<W> {
         self.shared.turn().host.table()
     }
 
+    /// How many of the fleet's threads live.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        self.shared.turn().living.count_ones()
+    }
+
+    /// What became of the units that were owed when intake closed; `None` as long as it has not.
+    #[must_use]
+    pub fn drain_counts(&self) -> Option<DrainCounts> {
+        self.shared.turn().host.drain_counts()
+    }
+
     /// Every lane and seat at one moment.
     #[must_use]
     pub fn status(&self) -> crate::status::FleetStatus {
@@ -323,7 +336,7 @@ impl<W: Workload> Fleet<W> {
         };
         drop(turn);
         if threads_ended {
-            let threads = std::mem::take(&mut *self.threads());
+            let threads = std::mem::take(&mut *self.handles());
             for thread in threads {
                 if thread.join().is_err() {
                     tracing::error!("the thread of a seat unwound");

@@ -40,6 +40,7 @@ mod live;
 pub mod platform;
 pub mod quota;
 mod receipt;
+pub mod runtime;
 mod seats;
 mod shared;
 mod slots;

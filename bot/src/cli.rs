@@ -5,7 +5,10 @@ use clap::{Parser, Subcommand, ValueEnum};
 use regatta_core::affinity::SeatAffinity;
 use regatta_core::budget::MilliCpu;
 use regatta_core::plan::Profile;
+use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// A CPU-budgeted worker fleet and the arbitrage bot that runs on it.
 #[derive(Debug, Parser)]
@@ -26,7 +29,7 @@ pub enum Command {
 }
 
 /// How to plan.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct PlanArgs {
     /// The quota to allocate, in milli-cores, instead of the detected one.
     #[arg(long, value_name = "MILLI", value_parser = milli_cpu)]
@@ -40,6 +43,11 @@ pub struct PlanArgs {
     /// environment takes the same keys as `REGATTA_AMBIENT_IO_CORES` and so on; the command line wins.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+
+    /// Read the plan's overrides, the posture policy and the log level from this file, in TOML. The
+    /// environment wins over it, and the command line over both. SIGHUP reads it again.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 
     /// How the threads of seats sleep and are woken. What the kernel does not offer is replaced, with
     /// a line that says so.
@@ -71,7 +79,7 @@ pub struct DoctorArgs {
 }
 
 /// How to run.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// Start from the pools of this CSV file; each file is an exchange. May be given several times.
     /// Without it a market is made up from the seed.
@@ -120,9 +128,23 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["blocks", "block_time", "top", "min_profit"])]
     pub scenario: Option<ScenarioArg>,
 
-    /// What to log to stderr.
-    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogArg::Warn)]
-    pub log: LogArg,
+    /// Answer the probes `/livez` and `/readyz` at this address, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDRESS")]
+    pub health: Option<SocketAddr>,
+
+    /// How long stopping may take, in milliseconds: after that what has not stopped is cut off and left.
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
+    pub stop_budget: u64,
+
+    /// Inject a fault into a component's hook, to try out how a run stops: COMPONENT=KIND-HOOK with KIND
+    /// `hang`, `slow`, `fail` or `panic`, and HOOK `start`, `quiesce`, `drain` or `stop`. `panic-run` ends the
+    /// thread of `source`, `pump` or `drain` after a few blocks.
+    #[arg(long, value_name = "FAULT", hide = true)]
+    pub inject: Vec<FaultArg>,
+
+    /// What to log to stderr; without it what the configuration file says, or `warn`.
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub log: Option<LogArg>,
 }
 
 /// A tier.
@@ -175,6 +197,92 @@ impl From<AffinityArg> for SeatAffinity {
             AffinityArg::AllowedSet => Self::AllowedSet,
             AffinityArg::OneCpuEach => Self::OneCpuEach,
         }
+    }
+}
+
+/// A fault of a component's hook.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FaultArg {
+    /// The component.
+    pub component: String,
+    /// What happens.
+    pub kind: FaultKind,
+    /// In which hook.
+    pub hook: Hook,
+}
+
+/// What a fault does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// The hook never returns.
+    Hang,
+    /// It takes longer.
+    Slow,
+    /// It fails.
+    Fail,
+    /// It panics.
+    Panic,
+}
+
+/// A hook of a component.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hook {
+    /// Its start.
+    Start,
+    /// Its quiesce.
+    Quiesce,
+    /// Its drain.
+    Drain,
+    /// Its stop.
+    Stop,
+    /// None: the component's own thread, at work.
+    Run,
+}
+
+const KINDS: [(&str, FaultKind); 4] = [
+    ("hang", FaultKind::Hang),
+    ("slow", FaultKind::Slow),
+    ("fail", FaultKind::Fail),
+    ("panic", FaultKind::Panic),
+];
+
+const HOOKS: [(&str, Hook); 5] = [
+    ("start", Hook::Start),
+    ("quiesce", Hook::Quiesce),
+    ("drain", Hook::Drain),
+    ("stop", Hook::Stop),
+    ("run", Hook::Run),
+];
+
+impl FromStr for FaultArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = text.split_once('=').and_then(|(component, rest)| {
+            let (kind, hook) = rest.split_once('-')?;
+            let kind = KINDS.iter().find(|(name, _)| *name == kind)?.1;
+            let hook = HOOKS.iter().find(|(name, _)| *name == hook)?.1;
+            Some(Self {
+                component: component.to_owned(),
+                kind,
+                hook,
+            })
+        });
+        parsed.ok_or_else(|| "it takes COMPONENT=KIND-HOOK, such as pump=hang-drain".to_owned())
+    }
+}
+
+impl fmt::Display for FaultArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = KINDS.iter().find(|(_, kind)| *kind == self.kind);
+        let hook = HOOKS.iter().find(|(_, hook)| *hook == self.hook);
+        write!(
+            f,
+            "{}={}-{}",
+            self.component,
+            kind.map_or("", |(name, _)| name),
+            hook.map_or("", |(name, _)| name)
+        )
     }
 }
 

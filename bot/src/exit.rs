@@ -27,17 +27,23 @@ pub enum Exit {
     TooManySeats = 13,
     /// The role table or the host's configuration is wrong: the bot is at fault.
     BootConfig = 14,
+    /// A component did not start, for a reason that has no code of its own.
+    StartFailed = 15,
     /// The outcome ledger did not balance.
     FuseTripped = 20,
     /// The unit ledger did not balance at the end.
     LedgerUnbalanced = 21,
     /// The fleet stopped taking or finishing units.
     FleetFailed = 22,
+    /// Everything stopped in time, and something was left.
+    StopIncomplete = 30,
+    /// Something did not stop in time.
+    StopTimedOut = 31,
 }
 
 impl Exit {
     /// Every code.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
@@ -48,9 +54,12 @@ impl Exit {
         Self::Overrun,
         Self::TooManySeats,
         Self::BootConfig,
+        Self::StartFailed,
         Self::FuseTripped,
         Self::LedgerUnbalanced,
         Self::FleetFailed,
+        Self::StopIncomplete,
+        Self::StopTimedOut,
     ];
 }
 

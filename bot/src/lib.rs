@@ -3,10 +3,14 @@
 //! From a stream of blocks it keeps pool states, finds arbitrage cycles, solves what each block
 //! touched, simulates the good ones exactly and publishes the best. `docs/tour.md` walks through it.
 
+mod app;
 pub mod cli;
+pub mod config;
 pub mod cycles;
 pub mod doctor;
+pub mod drain;
 pub mod exit;
+pub mod health;
 pub mod machine;
 pub mod market;
 pub mod partition;
@@ -19,3 +23,5 @@ pub mod scenario;
 pub mod solver;
 pub mod source;
 mod tally;
+
+pub use app::Signals;

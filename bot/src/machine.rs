@@ -10,7 +10,7 @@
 )]
 mod platform;
 
-pub use platform::{BINDINGS, LookError, Sampling, Seats, copy, this, wakes};
+pub use platform::{BINDINGS, LookError, Sampling, Seats, copy, reconciled, this, wakes};
 
 use crate::cli::PlanArgs;
 use crate::report::SeatsRecord;

@@ -1,10 +1,11 @@
 //! From the machine, the environment and the command line to a plan.
 
 use crate::cli::PlanArgs;
+use crate::config::{ConfigFile, ConfigFileError};
 use crate::machine::{self, BINDINGS, Findings};
 use crate::report::{BudgetRecord, CensusRecord, PlanRecord, SeatsRecord};
 use regatta_core::budget::{MilliCpu, Origin, OverrideError, Overrides, Quota, Setting};
-use regatta_core::plan::{Bindings, BootRefused, FleetPlan, PlanInput, TierRefused};
+use regatta_core::plan::{Bindings, BootRefused, CensusRow, FleetPlan, PlanInput, TierRefused};
 use regatta_core::role::{FLEET_ROLES, WorkerRole};
 use std::ffi::OsString;
 use thiserror::Error;
@@ -30,6 +31,9 @@ pub enum PlanError {
         /// The variable.
         name: String,
     },
+    /// The configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigFileError),
     /// The fleet refuses to boot.
     #[error(transparent)]
     Boot(Box<BootRefused>),
@@ -49,6 +53,9 @@ pub fn overrides(
 ) -> Result<Overrides, PlanError> {
     let table = &FLEET_ROLES;
     let mut overrides = Overrides::none();
+    if let Some(path) = &args.config {
+        ConfigFile::read(path)?.overrides(path, &mut overrides)?;
+    }
     for (name, value) in env {
         let Some(key) = name.to_str().and_then(|name| name.strip_prefix(ENV_PREFIX)) else {
             continue;
@@ -138,22 +145,24 @@ pub fn record(plan: &FleetPlan, findings: &Findings, seats: SeatsRecord) -> Plan
                 origin: row.origin.name(),
             })
             .collect(),
-        census: plan
-            .census()
-            .iter()
-            .map(|row| CensusRecord {
-                resource: row.resource,
-                owner: row.owner,
-                count: row.count,
-                sizing: row.sizing.to_string(),
-                threads: row
-                    .threads
-                    .as_ref()
-                    .map(|prefix| prefix.as_str().to_owned()),
-                binding: row.binding.name(),
-            })
-            .collect(),
+        census: plan.census().iter().map(census_record).collect(),
         idle_overrides: plan.idle_overrides().map(|key| key.to_string()).collect(),
+    }
+}
+
+/// The record of a row of the census.
+#[must_use]
+pub fn census_record(row: &CensusRow) -> CensusRecord {
+    CensusRecord {
+        resource: row.resource,
+        owner: row.owner,
+        count: row.count,
+        sizing: row.sizing.to_string(),
+        threads: row
+            .threads
+            .as_ref()
+            .map(|prefix| prefix.as_str().to_owned()),
+        binding: row.binding.name(),
     }
 }
 

@@ -1,31 +1,31 @@
 //! `regatta run`: the main job from the command line to the exit code.
 
-use crate::cli::{RunArgs, ScenarioArg};
+pub use crate::app::SetLog;
+use crate::app::{self, Ready, Signals, Stage};
+use crate::cli::RunArgs;
+use crate::config::ConfigFile;
 use crate::cycles::{CycleGraph, GraphError};
 use crate::exit::Exit;
-use crate::machine::{self, Sampling, Seats};
-use crate::market::{Address, Market, TokenId, csv};
+use crate::machine::{self, Seats};
+use crate::market::{Address, Market, csv};
 use crate::partition::PartitionError;
 use crate::pipeline::{
-    Arbitrage, CrawlError, Crawled, Feed, FeedError, GROUP, LiveFeed, Next, Pump, PumpConfig,
-    PumpError, REGISTRATION_WINDOW, Watch, World, crawl, fleet_config,
+    Arbitrage, CrawlError, Crawled, FeedError, GROUP, Next, PumpError, REGISTRATION_WINDOW, Watch,
+    World, crawl, fleet_config,
 };
 use crate::plan::{self, PlanError};
-use crate::report::{CrawlRecord, CrawlTiming, Format, MissedRecord, Record, Reporter};
+use crate::report::{CrawlRecord, CrawlTiming};
 use crate::scenario::{self, ScenarioError};
-use crate::source::embedded::{
-    Config, ConfigError, EmbeddedSource, GenerateError, MarketConfig, generate,
-};
-use crate::source::{Block, Event};
-use crate::tally::Totals;
+use crate::source::embedded::{ConfigError, GenerateError, MarketConfig, generate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_core::plan::BootRefused;
 use regatta_core::role::WorkerRole;
 use regatta_portable::census::CensusError;
 use regatta_portable::{BootError, Census, EdgeDelivery, Fleet};
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use thiserror::Error;
 
 /// WETH on Ethereum: the base token unless the command line names another.
@@ -39,9 +39,6 @@ pub(crate) const CHAIN: &str = "embedded";
 
 /// The most cycles that a run registers: 1.4 gigabytes of them.
 const MAX_CYCLES: usize = 50_000_000;
-
-/// How long a run lets its fleet drain at the end. Nothing is owed by then.
-const DRAIN: Duration = Duration::from_secs(10);
 
 /// How often the progress bar is drawn, in paths.
 const PROGRESS_STEP: usize = 4096;
@@ -96,12 +93,51 @@ pub enum RunError {
     /// The output could not be written.
     #[error("the output could not be written: {0}")]
     Output(#[from] io::Error),
+    /// The components do not fit together: the bot is at fault.
+    #[error(transparent)]
+    Components(#[from] Box<regatta_core::component::GraphError>),
+    /// The components ask for more threads than there are to be: the bot is at fault.
+    #[error(transparent)]
+    Threads(#[from] regatta_core::component::DemandError),
+    /// A component did not start, and says why in the log.
+    #[error("component {component} did not start")]
+    NotStarted {
+        /// Which.
+        component: &'static str,
+    },
+    /// A component failed, and the run cannot go on without it.
+    #[error("component {component} failed")]
+    ComponentFailed {
+        /// Which.
+        component: &'static str,
+    },
+    /// Everything stopped in time, and something is left.
+    #[error("stopped with something left: {components}")]
+    StopIncomplete {
+        /// Of what.
+        components: String,
+    },
+    /// Something did not stop in time.
+    #[error("did not stop in time: {components}")]
+    StopTimedOut {
+        /// What.
+        components: String,
+    },
+    /// The component was cut off; what it says has no effect.
+    #[error("cut off")]
+    Cut,
     /// The unit ledger does not balance at the end.
     #[error("the unit ledger does not balance at the end; see the summary")]
     Unbalanced,
 }
 
 impl RunError {
+    /// Whether it is that whoever reads the records has had enough.
+    #[must_use]
+    pub fn is_reader_gone(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// The exit code.
     #[must_use]
     pub fn exit(&self) -> Exit {
@@ -124,21 +160,51 @@ impl RunError {
             | Self::Thread(_)
             | Self::Feed(_)
             | Self::Reverted { .. }
-            | Self::Output(_) => Exit::Failed,
+            | Self::Output(_)
+            | Self::ComponentFailed { .. }
+            | Self::Cut => Exit::Failed,
             Self::Pump(PumpError::Fuse { .. }) => Exit::FuseTripped,
             Self::Crawl(_) | Self::Pump(_) => Exit::FleetFailed,
             Self::Scenario(_) => Exit::Scenario,
             Self::Unbalanced => Exit::LedgerUnbalanced,
+            Self::Components(_) | Self::Threads(_) => Exit::BootConfig,
+            Self::NotStarted { .. } => Exit::StartFailed,
+            Self::StopIncomplete { .. } => Exit::StopIncomplete,
+            Self::StopTimedOut { .. } => Exit::StopTimedOut,
         }
     }
 }
 
 /// Where a run starts.
-struct Start {
+pub(crate) struct Start {
+    pub(crate) name: String,
+    pub(crate) market: Market,
+    pub(crate) skipped: csv::Skipped,
+    pub(crate) base: Address,
+}
+
+/// What is said of where a run started.
+pub(crate) struct Origin {
     name: String,
-    market: Market,
+    pools: usize,
+    tokens: usize,
     skipped: csv::Skipped,
     base: Address,
+    base_symbol: String,
+}
+
+impl Origin {
+    pub(crate) fn of(start: &Start, graph: &CycleGraph) -> Self {
+        let market = &start.market;
+        Self {
+            name: start.name.clone(),
+            pools: market.pools().len(),
+            tokens: market.tokens().len(),
+            skipped: start.skipped,
+            base: start.base,
+            base_symbol: market.token(graph.base()).symbol.to_string(),
+        }
+    }
 }
 
 fn start(args: &RunArgs) -> Result<Start, RunError> {
@@ -170,14 +236,34 @@ fn start(args: &RunArgs) -> Result<Start, RunError> {
     })
 }
 
+/// What a run has of its process.
+#[derive(Default)]
+pub struct Outside {
+    /// The signals that ask for a stop.
+    pub signals: Option<Signals>,
+    /// Changes the log level, when the configuration does.
+    pub set_log: Option<SetLog>,
+}
+
+impl fmt::Debug for Outside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outside").finish_non_exhaustive()
+    }
+}
+
 /// Runs the main job, or a scenario, and writes its records to `out`.
-pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
-    let format = if args.json {
-        Format::Json
-    } else {
-        Format::Text
+pub fn run(
+    args: &RunArgs,
+    out: impl Write + Send + 'static,
+    outside: Outside,
+) -> Result<(), RunError> {
+    let file = match &args.plan.config {
+        Some(path) => ConfigFile::read(path).map_err(PlanError::from)?,
+        None => ConfigFile::default(),
     };
-    let mut reporter = Reporter::new(out, format);
+    if let (None, Some(level), Some(set_log)) = (args.log, file.log, &outside.set_log) {
+        set_log(level);
+    }
     let (plan, findings) = plan::derive(&args.plan)?;
     let start = start(args)?;
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
@@ -186,42 +272,38 @@ pub fn run(args: &RunArgs, out: impl Write) -> Result<(), RunError> {
     let bound = machine::affinity(&plan, &findings, &args.plan);
     let seats = Seats::choose(&args.plan, bound.0);
     let record = machine::seats_record(&plan, bound, Some(seats.wake()));
-    reporter.emit(&Record::Plan(plan::record(&plan, &findings, record)))?;
+    let mut plan_record = plan::record(&plan, &findings, record);
+    let services = app::rows(args);
+    plan_record
+        .census
+        .extend(services.iter().map(plan::census_record));
 
-    let census = Census::new();
     let world = World::new(start.market.clone(), Arc::clone(&graph));
-    let mut config = fleet_config(plan, bins);
+    let mut config = fleet_config(plan.clone(), bins);
     if findings.allowed.count > 0 {
         config = config.allowed_cpus(findings.allowed.count);
     }
     if args.scenario.is_some() {
         config = config.edges(EdgeDelivery::Suppress);
     }
-    let fleet = Arc::new(seats.boot(Arbitrage::new(world, bins)?, config, &census)?);
-    if args.scenario == Some(ScenarioArg::CordonCrawl) {
-        let record = scenario::cordon_crawl(&fleet, &census)?;
-        reporter.emit(&Record::Scenario(record))?;
-        return end(&fleet, &Totals::new(bins), &graph, &mut reporter);
-    }
-
-    let began = Instant::now();
-    let sampling = Sampling::new(&fleet);
-    sampling.work(true);
-    let crawled = crawl_with_progress(&fleet, &graph, &sampling)?;
-    let record = crawl_record(&start, &graph, crawled, began.elapsed());
-    reporter.emit(&Record::Crawl(record))?;
-    let totals = follow(
-        args,
+    let ready = Ready {
+        args: args.clone(),
+        plan,
+        plan_record,
+        seats,
         start,
-        &graph,
-        (&fleet, &sampling),
-        &census,
-        &mut reporter,
-    )?;
-    end(&fleet, &totals, &graph, &mut reporter)
+        graph,
+        workload: Arbitrage::new(world, bins)?,
+        config,
+        out: Box::new(out),
+        file,
+        set_log: outside.set_log.unwrap_or_else(|| Box::new(|_| ())),
+    };
+    let stage = Arc::new(Stage::new(ready, bins, Census::new()));
+    app::run(&stage, outside.signals)
 }
 
-fn crawl_with_progress(
+pub(crate) fn crawl_with_progress(
     fleet: &Fleet<Arbitrage>,
     graph: &CycleGraph,
     watch: &dyn Watch,
@@ -244,21 +326,16 @@ fn crawl_with_progress(
     crawled
 }
 
-fn crawl_record(
-    start: &Start,
-    graph: &CycleGraph,
-    crawled: Crawled,
-    elapsed: Duration,
-) -> CrawlRecord {
-    let market = &start.market;
+pub(crate) fn crawl_record(stage: &Stage, crawled: Crawled, elapsed: Duration) -> CrawlRecord {
+    let (graph, origin) = (stage.graph(), stage.origin());
     CrawlRecord {
-        market: start.name.clone(),
-        pools: market.pools().len(),
-        tokens: market.tokens().len(),
-        skipped_zero_reserve: start.skipped.zero_reserve,
-        skipped_pool_is_token: start.skipped.pool_is_token,
-        base: start.base,
-        base_symbol: market.token(graph.base()).symbol.to_string(),
+        market: origin.name.clone(),
+        pools: origin.pools,
+        tokens: origin.tokens,
+        skipped_zero_reserve: origin.skipped.zero_reserve,
+        skipped_pool_is_token: origin.skipped.pool_is_token,
+        base: origin.base,
+        base_symbol: origin.base_symbol.clone(),
         max_hops: graph.max_hops(),
         cycles: graph.count(),
         registered: crawled.registered,
@@ -267,91 +344,5 @@ fn crawl_record(
         timing: CrawlTiming {
             elapsed_ms: elapsed.as_secs_f64() * 1e3,
         },
-    }
-}
-
-/// Follows the blocks to their end.
-fn follow(
-    args: &RunArgs,
-    start: Start,
-    graph: &CycleGraph,
-    (fleet, watch): (&Fleet<Arbitrage>, &dyn Watch),
-    census: &Census,
-    reporter: &mut Reporter<impl Write>,
-) -> Result<Totals, RunError> {
-    let bins = fleet.plan().keys(WorkerRole::Solver.id());
-    let config = PumpConfig {
-        bins,
-        top: usize::from(args.top),
-        min_profit: args.min_profit,
-    };
-    let mut pump = Pump::new(fleet, config, watch)?;
-    let base: TokenId = graph.base();
-    let source = Box::new(EmbeddedSource::new(
-        start.market,
-        base,
-        Config {
-            blocks: Some(args.blocks),
-            ..Config::with_seed(args.seed)
-        },
-    )?);
-    let mut feed = match args.block_time {
-        0 => Feed::Replay(source),
-        ms => Feed::Live(LiveFeed::start(source, Duration::from_millis(ms), census)?),
-    };
-    let mut totals = Totals::new(bins);
-    let (mut events, mut blocks): (Vec<Event>, Vec<Block>) = (Vec::new(), Vec::new());
-    let began = Instant::now();
-    loop {
-        feed.next_batch(&mut events, watch)?;
-        for event in events.drain(..) {
-            match event {
-                Event::Block(block) => blocks.push(block),
-                Event::Reverted { number, .. } => return Err(RunError::Reverted { number }),
-            }
-        }
-        let Some((newest, earlier)) = blocks.split_last() else {
-            break;
-        };
-        let result = pump.run(&blocks)?;
-        for block in earlier {
-            totals.miss();
-            reporter.emit(&Record::Missed(MissedRecord {
-                chain: CHAIN,
-                number: block.number,
-                hash: block.hash,
-                covered_by: newest.number,
-            }))?;
-        }
-        totals.add(newest.number, &result);
-        let record = crate::publish::block_record(newest, &result, graph, fleet);
-        reporter.emit(&Record::Block(record))?;
-        blocks.clear();
-    }
-    totals.elapsed = began.elapsed();
-    Ok(totals)
-}
-
-/// Closes the fleet and accounts for everything.
-fn end(
-    fleet: &Fleet<Arbitrage>,
-    totals: &Totals,
-    graph: &CycleGraph,
-    reporter: &mut Reporter<impl Write>,
-) -> Result<(), RunError> {
-    let closed = fleet.close(DRAIN);
-    let status = fleet.status();
-    let summary = totals.summary(&status, closed, |amount| {
-        crate::publish::show_amount(
-            amount,
-            fleet.workload().world().market().token(graph.base()),
-        )
-    });
-    let balanced = summary.balanced;
-    reporter.emit(&Record::Summary(summary))?;
-    if balanced {
-        Ok(())
-    } else {
-        Err(RunError::Unbalanced)
     }
 }

@@ -48,12 +48,20 @@ pub(crate) struct Totals {
     best: Option<(u128, u64)>,
     cycles: Micros,
     bins: Vec<Micros>,
+    /// Receipts that were given up on purpose.
+    given_up: u64,
     pub(crate) elapsed: Duration,
 }
 
 impl Totals {
+    /// So many receipts were given up on purpose: nobody will collect what they come to.
+    pub(crate) const fn give_up(&mut self, receipts: u64) {
+        self.given_up += receipts;
+    }
+
     pub(crate) fn new(bins: u8) -> Self {
         Self {
+            given_up: 0,
             blocks: 0,
             missed: 0,
             touched: 0,
@@ -130,7 +138,10 @@ impl Totals {
             best_block: self.best.map(|(_, block)| block),
             best_shown: self.best.map(|(profit, _)| show(profit)),
             abandoned: status.abandoned,
-            balanced: status.balanced() && settled && status.abandoned == 0 && closed.is_clean(),
+            balanced: status.balanced()
+                && settled
+                && status.abandoned == self.given_up
+                && closed.is_clean(),
             ledger,
             timing: SummaryTiming {
                 elapsed_ms: self.elapsed.as_secs_f64() * 1e3,

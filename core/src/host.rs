@@ -193,6 +193,8 @@ pub struct Host<R, const SEATS: usize = MAX_SEATS, const ROLES: usize = MAX_ROLE
     /// Some lane died, or the posture owner says so.
     latched: bool,
     closing: Option<ClosePhase>,
+    /// How the drain began and, once it is over, what was left.
+    drain: Past<Option<close::Drain>>,
     epoch: u64,
     /// Pins per keyed role from the next boundary on.
     pins: u8,

@@ -3,8 +3,9 @@
 //!
 //! [`host`] is the centre: lanes, seats and units, driven by inputs with an explicit `now` and the live
 //! [`guard`]. [`plan`] and [`budget`] say how a quota becomes a fleet, [`posture`] when work is held
-//! back, [`outcome`] that each result is there once, [`dispatch`] when a pipe has stalled, and [`wake`]
-//! how a thread sleeps without missing anything. [`port`] is what a platform has to deliver.
+//! back, [`outcome`] that each result is there once, [`dispatch`] when a pipe has stalled, [`component`] in
+//! which order everything starts and stops, and [`wake`] how a thread sleeps without missing anything.
+//! [`port`] is what a platform has to deliver.
 //!
 //! # Invariants
 //! - Nothing here blocks, allocates, reads a clock or panics on input of any kind.
@@ -13,6 +14,7 @@
 
 pub mod affinity;
 pub mod budget;
+pub mod component;
 pub mod dispatch;
 pub mod fsm;
 pub mod guard;

@@ -7,6 +7,8 @@ use regatta_bot::run;
 use regatta_bot::source::embedded::{GenerateError, MarketConfig, generate};
 use serde_json::Value;
 use std::fmt::Write;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
 /// The files of real pools in the repository.
@@ -50,7 +52,7 @@ pub enum HarnessError {
         /// The file.
         file: &'static str,
         /// Why.
-        error: std::io::Error,
+        error: io::Error,
     },
 }
 
@@ -88,6 +90,31 @@ impl Ran {
     }
 }
 
+/// Where a run writes to, that can be read when it has ended.
+#[derive(Clone, Debug, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Written {
+    fn bytes(&self) -> Vec<u8> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        written.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Runs `regatta run --json` with these arguments.
 pub fn regatta<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Ran, HarnessError> {
     let line = ["regatta", "run", "--json"].into_iter().chain(args);
@@ -95,9 +122,9 @@ pub fn regatta<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Ran, Harne
     let Command::Run(args) = command else {
         return Err(HarnessError::NotARun);
     };
-    let mut out = Vec::new();
-    let ended = run::run(&args, &mut out);
-    let lines: Vec<String> = String::from_utf8_lossy(&out)
+    let written = Written::default();
+    let ended = run::run(&args, written.clone(), run::Outside::default());
+    let lines: Vec<String> = String::from_utf8_lossy(&written.bytes())
         .lines()
         .map(str::to_owned)
         .collect();

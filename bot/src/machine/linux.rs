@@ -7,7 +7,7 @@ use regatta_core::affinity::SeatAffinity;
 use regatta_linux::cgroup::{self, View};
 use regatta_linux::detect::LevelSays;
 use regatta_linux::wake::{Placement, WakeChoice, WakeKind, choose, measure};
-use regatta_linux::{Change, Counted, LinuxSeats, Machine, MachineError, Sampler};
+use regatta_linux::{Audit, Change, Counted, LinuxSeats, Machine, MachineError, Sampler};
 use regatta_portable::{BootError, Census, Fleet, FleetConfig, Workload};
 use std::cell::RefCell;
 use std::fmt;
@@ -129,6 +129,18 @@ impl Seats {
     ) -> Result<Fleet<W>, BootError> {
         Fleet::boot_on(&self.platform, workload, config, census)
     }
+}
+
+/// Whether the process has the threads that the census knows, and no others.
+#[must_use]
+pub fn reconciled(census: &Census) -> bool {
+    let audit = Audit::of(census);
+    if let Ok(audit) = &audit
+        && !audit.is_reconciled()
+    {
+        tracing::warn!("{audit}");
+    }
+    audit.is_ok_and(|audit| audit.is_reconciled())
 }
 
 /// The ways to wake that this kernel has.

@@ -5,7 +5,7 @@
 //! - Ids follow the order of the crawl, whichever seat was first: receipts are collected in the order
 //!   of submission.
 
-use super::watch::{Watch, wait};
+use super::watch::{Watch, wait_unless_interrupted};
 use super::workload::{Output, Pipeline, Unit};
 use crate::cycles::{CycleTable, TableFull};
 use regatta_core::host::EnqueueError;
@@ -47,6 +47,14 @@ pub enum CrawlError {
     /// The crawl runs on a seat.
     #[error("the crawl cannot run on a seat of the fleet it waits for")]
     OnASeat,
+    /// Whoever watches has interrupted it. What was outstanding is given up.
+    #[error("the crawl was interrupted after {path} paths, and {given_up} receipts were given up")]
+    Interrupted {
+        /// How many were registered.
+        path: usize,
+        /// Receipts that were outstanding.
+        given_up: u64,
+    },
     /// The table is full.
     #[error(transparent)]
     TableFull(#[from] TableFull),
@@ -141,7 +149,9 @@ fn collect<W: Pipeline>(
     let Some(receipt) = window.pop_front() else {
         return Ok(());
     };
-    match wait(receipt, watch) {
+    let given_up = window.len() as u64 + 1;
+    let interrupted = CrawlError::Interrupted { path, given_up };
+    match wait_unless_interrupted(receipt, watch).ok_or(interrupted)? {
         Ok(Ended::Done(Output::Registered(cycle, true))) => {
             table.register(cycle)?;
             Ok(())

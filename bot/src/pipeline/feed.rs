@@ -4,18 +4,23 @@
 //! - No event is lost, and an error of the source comes after all events before it.
 //! - A live feed holds a bounded number of events: when the pump stops taking them, the source waits.
 
+use super::queue::{Popped, Queue};
 use super::watch::Watch;
 use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::Census;
 use regatta_portable::census::{CensusError, ThreadSpec};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Events that a live feed holds at most: hours of blocks at a chain's pace, and about a megabyte.
 const PENDING: usize = 1024;
+
+/// How long a source that is dropped may take to end.
+const LEAVE: Duration = Duration::from_secs(10);
 
 /// Why a feed has no next event.
 #[derive(Debug, Error)]
@@ -66,14 +71,55 @@ impl Feed {
     }
 }
 
-/// A source on a thread of its own that delivers an event per interval.
-#[derive(Debug)]
+/// What a source's thread says.
+enum Delivery {
+    Event(Event),
+    /// The last it says: how the stream ended.
+    Ended(Result<(), SourceError>),
+}
+
+/// The pump's end of a source that delivers an event per interval on a thread of its own.
 pub struct LiveFeed {
-    /// Dropped to end a delivery that waits for room.
-    events: Option<Receiver<Event>>,
-    /// Dropped to end the wait for the next event's time.
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<Result<(), SourceError>>>,
+    queue: Arc<Queue<Delivery>>,
+    /// How the stream ended, once it has and was said.
+    over: bool,
+}
+
+impl std::fmt::Debug for LiveFeed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveFeed").finish_non_exhaustive()
+    }
+}
+
+/// The thread of a live source.
+pub struct LiveSource {
+    queue: Arc<Queue<Delivery>>,
+    /// Disconnected when the thread has nothing more to do.
+    running: Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for LiveSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveSource").finish_non_exhaustive()
+    }
+}
+
+/// Closes a feed from anywhere: the pump finds its end, and the source ends too.
+#[derive(Clone)]
+pub struct FeedCloser(Arc<Queue<Delivery>>);
+
+impl std::fmt::Debug for FeedCloser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FeedCloser").finish_non_exhaustive()
+    }
+}
+
+impl FeedCloser {
+    /// Closes it. What was delivered and not taken is dropped.
+    pub fn close(&self) {
+        self.0.close();
+    }
 }
 
 impl LiveFeed {
@@ -82,9 +128,9 @@ impl LiveFeed {
         source: Box<dyn BlockSource + Send>,
         interval: Duration,
         census: &Census,
-    ) -> Result<Self, CensusError> {
-        let (to_pump, events) = mpsc::sync_channel(PENDING);
-        let (stop, stopped) = mpsc::channel();
+    ) -> Result<(Self, LiveSource), CensusError> {
+        let queue = Arc::new(Queue::new(PENDING));
+        let (runs, running) = mpsc::channel::<()>();
         let spec = ThreadSpec {
             kernel_name: "rg-source".to_owned(),
             name: "regatta/bot/source".to_owned(),
@@ -93,60 +139,116 @@ impl LiveFeed {
             sizing: "one per live source".to_owned(),
             binding: LaneBinding::Pinned,
         };
-        let thread = census.spawn(spec, move || deliver(source, interval, &to_pump, &stopped))?;
-        Ok(Self {
-            events: Some(events),
-            stop: Some(stop),
+        let of_thread = Leaving(Arc::clone(&queue));
+        let thread = census.spawn(spec, move || {
+            let _runs = runs;
+            let ended = deliver(source, interval, &of_thread.0);
+            of_thread.0.push_last(Delivery::Ended(ended));
+        })?;
+        let feed = Self {
+            queue: Arc::clone(&queue),
+            over: false,
+        };
+        let source = LiveSource {
+            queue,
+            running,
             thread: Some(thread),
-        })
+        };
+        Ok((feed, source))
+    }
+
+    /// The way to close it from elsewhere.
+    #[must_use]
+    pub fn closer(&self) -> FeedCloser {
+        FeedCloser(Arc::clone(&self.queue))
     }
 
     fn next_batch(&mut self, events: &mut Vec<Event>, watch: &dyn Watch) -> Result<(), FeedError> {
-        let first = self.events.as_ref().and_then(|events| first(events, watch));
-        let Some(first) = first else {
-            return self.ended();
-        };
-        events.push(first);
-        let more = self.events.iter().flat_map(Receiver::try_iter);
-        events.extend(more.take(PENDING));
-        Ok(())
-    }
-
-    /// How the stream ended.
-    fn ended(&mut self) -> Result<(), FeedError> {
-        match self.thread.take().map(JoinHandle::join) {
-            None | Some(Ok(Ok(()))) => Ok(()),
-            Some(Ok(Err(error))) => Err(error.into()),
-            Some(Err(_)) => Err(FeedError::Lost),
+        if self.over {
+            return Ok(());
         }
+        let mut popped = self.queue.pop(Some(Duration::ZERO));
+        if matches!(popped, Popped::TimedOut) {
+            watch.work(false);
+        }
+        while matches!(popped, Popped::TimedOut) {
+            popped = self.queue.pop(watch.tend());
+        }
+        // One batch is what has come by now, and no more than there is room for.
+        let before = events.len();
+        for _ in 0..=PENDING {
+            match popped {
+                Popped::Item(Delivery::Event(event)) => events.push(event),
+                Popped::Item(Delivery::Ended(ended)) if events.len() == before => {
+                    self.over = true;
+                    return Ok(ended?);
+                }
+                Popped::Item(ended) => {
+                    // What came before it is delivered first.
+                    self.queue.push_last(ended);
+                    return Ok(());
+                }
+                Popped::Gone if events.len() == before => return Err(FeedError::Lost),
+                Popped::Closed => {
+                    self.over = true;
+                    return Ok(());
+                }
+                Popped::TimedOut | Popped::Gone => return Ok(()),
+            }
+            if events.len() - before > PENDING {
+                break;
+            }
+            popped = self.queue.pop(Some(Duration::ZERO));
+        }
+        Ok(())
     }
 }
 
 impl Drop for LiveFeed {
     fn drop(&mut self) {
-        (self.events, self.stop) = (None, None);
-        if let Err(error) = self.ended() {
-            tracing::error!("{error}");
+        self.queue.close();
+    }
+}
+
+impl LiveSource {
+    /// Ends the thread, and waits for it until the time given; whether it has ended. A source that blocks
+    /// for longer keeps its thread.
+    pub fn stop(&mut self, until: Instant) -> bool {
+        self.queue.close();
+        let left = until.saturating_duration_since(Instant::now());
+        let running = self.running.recv_timeout(left);
+        if matches!(running, Err(RecvTimeoutError::Timeout)) {
+            return false;
+        }
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("{}", FeedError::Lost);
+        }
+        true
+    }
+
+    /// Whether the thread has not been joined yet.
+    #[must_use]
+    pub const fn has_thread(&self) -> bool {
+        self.thread.is_some()
+    }
+}
+
+impl Drop for LiveSource {
+    fn drop(&mut self) {
+        if self.thread.is_some() && !self.stop(Instant::now() + LEAVE) {
+            tracing::error!("the block source does not end; its thread is left behind");
         }
     }
 }
 
-/// The next event, with `watch` tended while there is none; `None` at the end of the stream.
-fn first(events: &Receiver<Event>, watch: &dyn Watch) -> Option<Event> {
-    match events.try_recv() {
-        Ok(event) => return Some(event),
-        Err(TryRecvError::Disconnected) => return None,
-        Err(TryRecvError::Empty) => watch.work(false),
-    }
-    loop {
-        match watch.tend() {
-            None => return events.recv().ok(),
-            Some(due) => match events.recv_timeout(due) {
-                Ok(event) => return Some(event),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return None,
-            },
-        }
+/// Says that the source is gone, whether its thread returns or unwinds.
+struct Leaving(Arc<Queue<Delivery>>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 
@@ -155,16 +257,11 @@ fn first(events: &Receiver<Event>, watch: &dyn Watch) -> Option<Event> {
 fn deliver(
     mut source: Box<dyn BlockSource + Send>,
     interval: Duration,
-    to_pump: &SyncSender<Event>,
-    stopped: &Receiver<()>,
+    queue: &Queue<Delivery>,
 ) -> Result<(), SourceError> {
     let mut due = Instant::now();
     while let Some(event) = source.next_event()? {
-        match stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
-        }
-        if to_pump.send(event).is_err() {
+        if !queue.wait_open(due) || queue.push(Delivery::Event(event)).is_err() {
             break;
         }
         due += interval;

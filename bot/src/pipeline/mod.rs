@@ -20,6 +20,7 @@ mod crawl;
 mod feed;
 mod merge;
 mod pump;
+mod queue;
 mod resolve;
 mod simulate;
 mod solve;
@@ -28,7 +29,7 @@ mod workload;
 mod world;
 
 pub use crawl::{CrawlError, CrawlStep, Crawled, Next, REGISTRATION_WINDOW, crawl};
-pub use feed::{Feed, FeedError, LiveFeed};
+pub use feed::{Feed, FeedCloser, FeedError, LiveFeed, LiveSource};
 pub use merge::Candidate;
 pub use pump::{BlockResult, Pump, PumpConfig, PumpError};
 pub use simulate::{Trade, Winner};

@@ -30,6 +30,20 @@ pub enum Format {
     Json,
 }
 
+impl Format {
+    /// Puts `record` together: adds all of its bytes to `bytes`, the newline at the end too.
+    pub(crate) fn render(self, record: &Record, bytes: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Text => text::write(bytes, record)?,
+            Self::Json => {
+                serde_json::to_writer(&mut *bytes, record)?;
+                bytes.push(b'\n');
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Writes records to `out`.
 #[derive(Debug)]
 pub struct Reporter<W> {
@@ -52,13 +66,7 @@ impl<W: Write> Reporter<W> {
     /// Writes a record.
     pub fn emit(&mut self, record: &Record) -> io::Result<()> {
         self.record.clear();
-        match self.format {
-            Format::Text => text::write(&mut self.record, record)?,
-            Format::Json => {
-                serde_json::to_writer(&mut self.record, record)?;
-                self.record.push(b'\n');
-            }
-        }
+        self.format.render(record, &mut self.record)?;
         self.out.write_all(&self.record)?;
         self.out.flush()
     }

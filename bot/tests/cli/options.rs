@@ -180,5 +180,10 @@ fn a_scenario_that_cannot_be_played_is_no_success() {
         "{}",
         ran.stderr
     );
-    assert!(ran.records().iter().all(|record| record["type"] == "plan"));
+    let records = ran.records();
+    let kinds: Vec<_> = records
+        .iter()
+        .map(|record| record["type"].as_str())
+        .collect();
+    assert_eq!(kinds, [Some("plan"), Some("summary")]);
 }

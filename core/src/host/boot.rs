@@ -246,6 +246,7 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]>, const SEATS: usize, const ROLES: us
             last_tick: Instant::ORIGIN,
             latched: false,
             closing: None,
+            drain: Past(None),
             epoch: 0,
             pins: u8::try_from(MAX_SEATS).unwrap_or(u8::MAX),
             backed: RoleMask::EMPTY,

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use regatta_core::component::{ComponentEvent, ComponentState, RuntimeEvent, RuntimeState};
 use regatta_core::fsm::Transition;
 use regatta_core::lane::{Progress, ProgressEvent};
 use regatta_core::outcome::{FuseEvent, FuseState};
@@ -60,7 +61,12 @@ fn rows<S: PartialEq, E: Debug>(states: &[S], transitions: &[Transition<S, E>]) 
     transitions.iter().map(row).collect()
 }
 
-fn machines() -> [Machine; 4] {
+/// Every machine.
+fn machines() -> impl Iterator<Item = Machine> {
+    of_the_fleet().into_iter().chain(of_components())
+}
+
+fn of_the_fleet() -> [Machine; 4] {
     [
         Machine {
             file: "slot",
@@ -125,8 +131,58 @@ fn machines() -> [Machine; 4] {
     ]
 }
 
+fn of_components() -> [Machine; 2] {
+    [
+        Machine {
+            file: "component",
+            title: "A component",
+            what: "Something that the process owns for as long as it runs. Whoever does not answer in time is fenced.",
+            source: include_str!("../../../core/src/component.rs"),
+            lists: ["states ComponentState {", "events ComponentEvent {"],
+            states: names(ComponentState::ALL),
+            events: names(ComponentEvent::ALL),
+            transitions: rows(ComponentState::ALL, ComponentState::TRANSITIONS),
+            places: &[
+                (90.0, 50.0),
+                (310.0, 50.0),
+                (560.0, 50.0),
+                (830.0, 50.0),
+                (1070.0, 150.0),
+                (830.0, 240.0),
+                (560.0, 240.0),
+                (330.0, 370.0),
+                (330.0, 490.0),
+                (330.0, 610.0),
+                (330.0, 730.0),
+                (560.0, 860.0),
+                (560.0, 970.0),
+                (90.0, 200.0),
+                (90.0, 420.0),
+                (1050.0, 610.0),
+            ],
+        },
+        Machine {
+            file: "runtime",
+            title: "The runtime",
+            what: "All components together.",
+            source: include_str!("../../../core/src/component.rs"),
+            lists: ["states RuntimeState {", "events RuntimeEvent {"],
+            states: names(RuntimeState::ALL),
+            events: names(RuntimeEvent::ALL),
+            transitions: rows(RuntimeState::ALL, RuntimeState::TRANSITIONS),
+            places: &[
+                (100.0, 50.0),
+                (320.0, 50.0),
+                (540.0, 50.0),
+                (430.0, 200.0),
+                (650.0, 200.0),
+            ],
+        },
+    ]
+}
+
 pub(super) fn page() -> String {
-    machines().iter().map(section).collect()
+    machines().map(|machine| section(&machine)).collect()
 }
 
 fn section(machine: &Machine) -> String {
@@ -172,7 +228,7 @@ pub(super) fn diagrams() -> Vec<Page> {
         let svg = diagram(machine.title, &places, &arrows);
         (format!("{}.svg", machine.file), svg)
     };
-    machines().iter().map(picture).collect()
+    machines().map(|machine| picture(&machine)).collect()
 }
 
 /// The places and arrows of a machine. A transition that every other state has is one arrow.
@@ -248,9 +304,8 @@ mod tests {
     #[test]
     fn only_what_every_other_state_has_is_drawn_once() {
         let drawn = |file: &str| {
-            let machines = machines();
-            let machine = machines.iter().find(|machine| machine.file == file);
-            let (places, arrows) = picture(machine.unwrap());
+            let machine = machines().find(|machine| machine.file == file);
+            let (places, arrows) = picture(&machine.unwrap());
             (places.len(), arrows.len())
         };
         // Eighteen transitions, of which six are the death of any other; seven, of which three are the fault.

@@ -46,11 +46,11 @@ fn error() -> SourceError {
     }
 }
 
-fn live(steps: Vec<Step>) -> (Feed, Census) {
+fn live(steps: Vec<Step>) -> (Feed, Census, LiveSource) {
     let census = Census::new();
     let source = Box::new(Script(steps.into_iter(), 0));
-    let live = LiveFeed::start(source, Duration::ZERO, &census).unwrap();
-    (Feed::Live(live), census)
+    let (live, source) = LiveFeed::start(source, Duration::ZERO, &census).unwrap();
+    (Feed::Live(live), census, source)
 }
 
 /// All events, and how the stream ended.
@@ -67,18 +67,20 @@ fn all(feed: &mut Feed) -> (Vec<Event>, Result<(), FeedError>) {
 
 #[test]
 fn a_live_feed_delivers_every_event_in_order_and_then_ends() {
-    let (mut feed, census) = live((0..3000).map(|_| Step::Event).collect());
+    let (mut feed, census, source) = live((0..3000).map(|_| Step::Event).collect());
     let (events, end) = all(&mut feed);
     assert!(events.into_iter().eq((1..=3000).map(block)));
     assert!(end.is_ok());
     let again = all(&mut feed);
     assert!(again.0.is_empty() && again.1.is_ok(), "an end is an end");
+    drop(source);
     assert!(census.rows().iter().all(|row| !row.running));
 }
 
 #[test]
 fn what_came_before_an_error_is_delivered_before_the_error() {
-    let (mut feed, _census) = live(vec![Step::Event, Step::Event, Step::Error, Step::Event]);
+    let (mut feed, _census, _source) =
+        live(vec![Step::Event, Step::Event, Step::Error, Step::Event]);
     let (events, end) = all(&mut feed);
     assert_eq!(events, [block(1), block(2)]);
     assert!(matches!(end, Err(FeedError::Source(found)) if found == error()));
@@ -86,14 +88,14 @@ fn what_came_before_an_error_is_delivered_before_the_error() {
 
 #[test]
 fn a_source_that_panics_is_no_end_of_the_stream() {
-    let (mut feed, _census) = live(vec![Step::Event, Step::Panic]);
+    let (mut feed, _census, _source) = live(vec![Step::Event, Step::Panic]);
     let (events, end) = all(&mut feed);
     assert_eq!(events, [block(1)]);
     assert!(matches!(end, Err(FeedError::Lost)));
 }
 
 /// Never ends, and tells each time it is asked.
-struct Endless(Sender<()>);
+struct Endless(mpsc::Sender<()>);
 
 impl BlockSource for Endless {
     fn next_event(&mut self) -> Result<Option<Event>, SourceError> {
@@ -106,12 +108,13 @@ impl BlockSource for Endless {
 fn a_feed_that_nobody_takes_from_makes_its_source_wait_and_can_be_dropped() {
     let census = Census::new();
     let (asked, asks) = mpsc::channel();
-    let live = LiveFeed::start(Box::new(Endless(asked)), Duration::ZERO, &census).unwrap();
+    let (live, source) =
+        LiveFeed::start(Box::new(Endless(asked)), Duration::ZERO, &census).unwrap();
     // Those that wait, and the one that has no room.
     for _ in 0..=PENDING {
         asks.recv().unwrap();
     }
-    drop(live);
+    drop((live, source));
     assert_eq!(
         asks.iter().count(),
         0,
@@ -124,7 +127,8 @@ fn a_feed_that_nobody_takes_from_makes_its_source_wait_and_can_be_dropped() {
 fn a_batch_is_bounded_however_fast_its_source_is() {
     let census = Census::new();
     let (asked, _asks) = mpsc::channel();
-    let live = LiveFeed::start(Box::new(Endless(asked)), Duration::ZERO, &census).unwrap();
+    let (live, _source) =
+        LiveFeed::start(Box::new(Endless(asked)), Duration::ZERO, &census).unwrap();
     let (mut feed, mut events) = (Feed::Live(live), Vec::new());
     feed.next_batch(&mut events, &crate::pipeline::Unwatched)
         .unwrap();
@@ -140,12 +144,39 @@ fn a_stopped_feed_does_not_wait_for_the_next_time() {
     let census = Census::new();
     let steps = vec![Step::Event, Step::Event];
     let source = Box::new(Script(steps.into_iter(), 0));
-    let live = LiveFeed::start(source, Duration::from_hours(1), &census).unwrap();
+    let (live, source) = LiveFeed::start(source, Duration::from_hours(1), &census).unwrap();
     let mut events = Vec::new();
     let mut feed = Feed::Live(live);
     feed.next_batch(&mut events, &crate::pipeline::Unwatched)
         .unwrap();
     assert_eq!(events, [block(1)]);
-    drop(feed);
+    drop((feed, source));
     assert!(census.rows().iter().all(|row| !row.running));
+}
+
+/// Whoever waits for the next event is woken by a closed feed, and finds its end.
+#[test]
+fn a_closed_feed_ends_for_who_waits() {
+    let census = Census::new();
+    let steps = vec![Step::Event, Step::Event];
+    let source = Box::new(Script(steps.into_iter(), 0));
+    let (live, mut source) = LiveFeed::start(source, Duration::from_hours(1), &census).unwrap();
+    let closer = live.closer();
+    let (tell, told) = mpsc::channel();
+    let spec = ThreadSpec::one("test", "waits");
+    let waits = census.spawn(spec, move || {
+        let mut feed = Feed::Live(live);
+        let mut events = Vec::new();
+        feed.next_batch(&mut events, &crate::pipeline::Unwatched)
+            .unwrap();
+        tell.send(events.len()).unwrap();
+        feed.next_batch(&mut events, &crate::pipeline::Unwatched)
+            .unwrap();
+        events.len()
+    });
+    assert_eq!(told.recv().unwrap(), 1);
+    closer.close();
+    assert_eq!(waits.unwrap().join().unwrap(), 1);
+    assert!(source.stop(Instant::now() + LEAVE));
+    assert!(!source.has_thread());
 }

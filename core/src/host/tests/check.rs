@@ -15,6 +15,8 @@ impl<R: AsRef<[UnitRow]> + AsMut<[UnitRow]> + Clone> Rows for R {}
 pub(super) fn check<R: Rows>(host: &Host<R>, guard: &Guard) {
     assert_eq!(host.audit(), Ok(()));
     check_lists(host);
+    let counts = host.drain_counts();
+    assert!(counts.is_none_or(|counts| counts.balanced()), "{counts:?}");
     let mut armed = false;
     for role in host.table.0.ids() {
         let ledger = host.ledger(role).unwrap();

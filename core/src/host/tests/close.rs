@@ -2,6 +2,7 @@
 
 use super::layout::{Layout, MERGE_SEAT, POOL};
 use super::rig::FleetRig;
+use crate::component::DrainCounts;
 use crate::host::{CloseError, ClosePhase, EnqueueError, InputError, Reaction};
 use crate::lane::Progress;
 use crate::role::WorkerRole as W;
@@ -165,4 +166,45 @@ fn a_draining_seat_finishes_over_a_quiesce() {
     assert!(matches!(rig.state(POOL), SlotState::Draining { .. }));
     rig.finish(SeatId::new(POOL));
     assert_eq!(rig.outcomes(), [Outcome::Done]);
+}
+
+#[test]
+fn the_drain_is_counted_from_quiesce_to_fence() {
+    let mut rig = pinned();
+    assert_eq!(rig.host.drain_counts(), None);
+    for role in [W::Submitter, W::Submitter, W::Registrar, W::Merge] {
+        rig.enqueue(role);
+    }
+    rig.run_dry();
+    rig.collect();
+    // Three with a seat, two queued for a pin that is taken, one held.
+    for role in [W::Submitter, W::Submitter, W::Solver] {
+        rig.enqueue(role);
+    }
+    let running = rig.pump();
+    rig.enqueue_key(W::Solver, 0);
+    rig.enqueue_key(W::Solver, 0);
+    rig.cordon(true);
+    rig.enqueue(W::Registrar);
+    rig.close(ClosePhase::Quiesce);
+    let begun = DrainCounts {
+        accepted_before_quiesce: 6,
+        not_run: 1,
+        remaining_at_deadline: 5,
+        ..DrainCounts::default()
+    };
+    assert_eq!(rig.host.drain_counts(), Some(begun));
+    rig.finish(running[0].seat);
+    assert!(rig.submit(W::Merge.id(), 0).is_err());
+    rig.close(ClosePhase::Fence);
+    // What comes after the fence is late, and what was refused is counted to the end.
+    rig.finish(running[1].seat);
+    assert!(rig.submit(W::Submitter.id(), 0).is_err());
+    let ended = DrainCounts {
+        completed_during_drain: 1,
+        remaining_at_deadline: 4,
+        rejected_after_quiesce: 2,
+        ..begun
+    };
+    assert_eq!(rig.host.drain_counts(), Some(ended));
 }

@@ -1,0 +1,311 @@
+//! The block pump as a component: a thread that crawls and then follows the blocks.
+
+use super::stage::{FATAL_BLOCK, Stage};
+use crate::machine::Sampling;
+use crate::pipeline::{Arbitrage, CrawlError, Feed, Pump, PumpConfig, Watch};
+use crate::publish;
+use crate::report::{MissedRecord, Record};
+use crate::run::{CHAIN, RunError, crawl_record, crawl_with_progress};
+use crate::scenario;
+use crate::source::{Block, Event};
+use regatta_core::component::{ComponentId, DrainCounts, Probe, Remaining, StopReason};
+use regatta_core::plan::LaneBinding;
+use regatta_core::role::WorkerRole;
+use regatta_portable::Fleet;
+use regatta_portable::census::ThreadSpec;
+use regatta_portable::runtime::{Came, Component, Context, Failed, Handle, Vitals};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+pub(super) fn component(stage: &Arc<Stage>) -> Box<dyn Component> {
+    Box::new(PumpComponent {
+        shared: Arc::new(Shared {
+            stage: Arc::clone(stage),
+            life: Mutex::new(Life::default()),
+            changed: Condvar::new(),
+            following: AtomicBool::new(false),
+        }),
+        thread: None,
+    })
+}
+
+/// Where the thread is.
+#[derive(Default)]
+struct Life {
+    running: bool,
+    /// Blocks that it has in hand.
+    in_hand: u64,
+    /// Blocks that it had in hand when it was to quiesce, if it was.
+    owed: Option<u64>,
+}
+
+struct Shared {
+    stage: Arc<Stage>,
+    life: Mutex<Life>,
+    /// The thread ended.
+    changed: Condvar,
+    /// The crawl is over.
+    following: AtomicBool,
+}
+
+impl Shared {
+    fn life(&self) -> MutexGuard<'_, Life> {
+        // Each change is one assignment.
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the thread to end; whether it has.
+    fn ended(&self, until: Instant) -> bool {
+        let mut life = self.life();
+        while life.running {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.changed.wait_timeout(life, left);
+            life = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+impl Vitals for Shared {
+    fn probe(&self) -> Probe {
+        if !self.life().running {
+            Probe::NotReady("ended")
+        } else if self.following.load(Ordering::Acquire) {
+            Probe::Ready
+        } else {
+            Probe::NotReady("crawling")
+        }
+    }
+
+    fn fence(&self) {
+        self.stage.interrupt();
+        self.stage.cut();
+    }
+
+    fn remaining(&self) -> Remaining {
+        let life = self.life();
+        Remaining {
+            receipts: life.in_hand,
+            threads: u32::from(life.running),
+            handles: 0,
+        }
+    }
+}
+
+struct PumpComponent {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Component for PumpComponent {
+    fn vitals(&self) -> Arc<dyn Vitals> {
+        Arc::<Shared>::clone(&self.shared)
+    }
+
+    fn start(&mut self, context: Context) -> Result<Came, Failed> {
+        let spec = ThreadSpec {
+            kernel_name: "rg-pump".to_owned(),
+            name: "regatta/bot/pump".to_owned(),
+            owner: "pump".to_owned(),
+            role: "pump".to_owned(),
+            sizing: "one".to_owned(),
+            binding: LaneBinding::Pinned,
+        };
+        let shared = Arc::clone(&self.shared);
+        shared.life().running = true;
+        let (runtime, id) = (context.runtime, context.id);
+        let thread = shared.stage.census().spawn(spec, {
+            let shared = Arc::clone(&shared);
+            move || live(&shared, &runtime, id)
+        });
+        match thread {
+            Ok(thread) => {
+                self.thread = Some(thread);
+                Ok(Came::Up)
+            }
+            Err(error) => {
+                shared.life().running = false;
+                Err(Failed::new("no_thread", error))
+            }
+        }
+    }
+
+    fn quiesce(&mut self, _: Instant) -> Result<(), Failed> {
+        let mut life = self.shared.life();
+        life.owed = Some(life.in_hand);
+        drop(life);
+        self.shared.stage.interrupt();
+        Ok(())
+    }
+
+    /// The block in hand is led to its end.
+    fn drain(&mut self, until: Instant) -> Result<DrainCounts, Failed> {
+        self.shared.ended(until);
+        let life = self.shared.life();
+        let owed = life.owed.unwrap_or(0);
+        Ok(DrainCounts {
+            accepted_before_quiesce: owed,
+            completed_during_drain: owed.saturating_sub(life.in_hand),
+            remaining_at_deadline: life.in_hand.min(owed),
+            ..DrainCounts::default()
+        })
+    }
+
+    fn stop(&mut self, until: Instant) -> Result<(), Failed> {
+        self.shared.stage.interrupt();
+        if !self.shared.ended(until) {
+            return Err(Failed::new("thread_left", "the pump does not end"));
+        }
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            return Err(Failed::new("panicked", "the pump's thread unwound"));
+        }
+        Ok(())
+    }
+}
+
+/// The life of the thread.
+fn live(shared: &Shared, runtime: &Handle, id: ComponentId) {
+    let stage = &shared.stage;
+    let ended = catch_unwind(AssertUnwindSafe(|| work(shared)));
+    // Said before the thread counts as ended, so that whoever waits for that finds the failure.
+    match ended {
+        Ok(Ok(())) => runtime.stop(StopReason::Requested),
+        // Whoever reads us has had enough: an end like any other.
+        Ok(Err(error)) if error.is_reader_gone() => {
+            stage.fail(error);
+            runtime.stop(StopReason::Requested);
+        }
+        // Cut off, it finds what it needs gone: that is no failure of its own.
+        Ok(Err(error)) if stage.is_cut() => tracing::debug!("the pump was cut off: {error}"),
+        Ok(Err(error)) => {
+            stage.fail(error);
+            runtime.failed(id);
+        }
+        Err(_) => {
+            stage.fail(RunError::ComponentFailed { component: "pump" });
+            runtime.failed(id);
+        }
+    }
+    let mut life = shared.life();
+    // What it had in hand ended with it, typed: its units are the fleet's to account for.
+    (life.running, life.in_hand) = (false, 0);
+    drop(life);
+    shared.changed.notify_all();
+}
+
+/// Samples, and knows when to stop waiting.
+struct Interruptible<'a> {
+    sampling: &'a dyn Watch,
+    stage: &'a Stage,
+}
+
+impl fmt::Debug for Interruptible<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interruptible").finish_non_exhaustive()
+    }
+}
+
+impl Watch for Interruptible<'_> {
+    fn work(&self, working: bool) {
+        self.sampling.work(working);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.stage.is_interrupted()
+    }
+
+    fn tend(&self) -> Option<Duration> {
+        self.sampling.tend()
+    }
+}
+
+fn work(shared: &Shared) -> Result<(), RunError> {
+    let stage = &shared.stage;
+    let fleet = stage.fleet().ok_or(RunError::Cut)?;
+    if stage.args().scenario.is_some() {
+        let record = scenario::cordon_crawl(fleet, stage.census())?;
+        return stage.emit_of_pump(Record::Scenario(record));
+    }
+    let feed = stage.take_feed().ok_or(RunError::Cut)?;
+    let began = Instant::now();
+    let sampling = Sampling::new(fleet.as_ref());
+    let watch = Interruptible {
+        sampling: &sampling,
+        stage,
+    };
+    watch.work(true);
+    let crawled = match crawl_with_progress(fleet, stage.graph(), &watch) {
+        Err(CrawlError::Interrupted { path, given_up }) => {
+            tracing::warn!("stopped during the crawl, after {path} paths");
+            stage.totals().give_up(given_up);
+            return Ok(());
+        }
+        crawled => crawled?,
+    };
+    let record = crawl_record(stage, crawled, began.elapsed());
+    stage.emit_of_pump(Record::Crawl(record))?;
+    shared.following.store(true, Ordering::Release);
+    follow(shared, fleet, feed, &watch)
+}
+
+/// Follows the blocks to their end.
+fn follow(
+    shared: &Shared,
+    fleet: &Fleet<Arbitrage>,
+    mut feed: Feed,
+    watch: &dyn Watch,
+) -> Result<(), RunError> {
+    let stage = &shared.stage;
+    let args = stage.args();
+    let config = PumpConfig {
+        bins: fleet.plan().keys(WorkerRole::Solver.id()),
+        top: usize::from(args.top),
+        min_profit: args.min_profit,
+    };
+    let mut pump = Pump::new(fleet, config, watch)?;
+    let (mut events, mut blocks): (Vec<Event>, Vec<Block>) = (Vec::new(), Vec::new());
+    let began = Instant::now();
+    while !stage.is_interrupted() {
+        feed.next_batch(&mut events, watch)?;
+        for event in events.drain(..) {
+            match event {
+                Event::Block(block) => blocks.push(block),
+                Event::Reverted { number, .. } => return Err(RunError::Reverted { number }),
+            }
+        }
+        let Some((newest, earlier)) = blocks.split_last() else {
+            break;
+        };
+        shared.life().in_hand = blocks.len() as u64;
+        stage.suffer("pump", newest.number);
+        let result = pump.run(&blocks)?;
+        for block in earlier {
+            stage.totals().miss();
+            stage.emit_of_pump(Record::Missed(MissedRecord {
+                chain: CHAIN,
+                number: block.number,
+                hash: block.hash,
+                covered_by: newest.number,
+            }))?;
+        }
+        stage.totals().add(newest.number, &result);
+        if newest.number == FATAL_BLOCK && stage.is_to_die("drain") {
+            stage.kill_drainer();
+        }
+        let record = publish::block_record(newest, &result, stage.graph(), fleet);
+        stage.emit_of_pump(Record::Block(record))?;
+        shared.life().in_hand = 0;
+        blocks.clear();
+    }
+    stage.totals().elapsed = began.elapsed();
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! Signals as a component: a thread that waits for them.
+//!
+//! The first of SIGTERM and SIGINT begins the stop, also while components start; another one ends the drain
+//! and leaves the safe minimum. Handlers are installed by [`Signals::install`], before anything else is
+//! done, so that what comes early is not lost.
+
+use super::stage::Stage;
+use regatta_core::component::{Probe, Remaining};
+use regatta_core::plan::LaneBinding;
+use regatta_portable::census::ThreadSpec;
+use regatta_portable::runtime::{Came, Component, Context, Failed, Handle, Vitals};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Handle as Closer;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// The signals of the process.
+#[derive(Debug)]
+pub struct Signals(signal_hook::iterator::Signals);
+
+impl Signals {
+    /// Catches SIGTERM, SIGINT and SIGHUP from here on.
+    pub fn install() -> io::Result<Self> {
+        signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP]).map(Self)
+    }
+}
+
+pub(super) fn component(stage: &Arc<Stage>, signals: Signals) -> Box<dyn Component> {
+    Box::new(SignalsComponent {
+        stage: Arc::clone(stage),
+        vitals: Arc::new(SignalsVitals {
+            closer: signals.0.handle(),
+            thread: AtomicBool::new(false),
+        }),
+        signals: Some(signals),
+        thread: None,
+    })
+}
+
+struct SignalsComponent {
+    stage: Arc<Stage>,
+    vitals: Arc<SignalsVitals>,
+    signals: Option<Signals>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct SignalsVitals {
+    closer: Closer,
+    thread: AtomicBool,
+}
+
+impl Vitals for SignalsVitals {
+    fn probe(&self) -> Probe {
+        if self.thread.load(Ordering::Acquire) {
+            Probe::Ready
+        } else {
+            Probe::NotReady("thread_ended")
+        }
+    }
+
+    fn fence(&self) {
+        self.closer.close();
+    }
+
+    fn remaining(&self) -> Remaining {
+        Remaining {
+            threads: u32::from(self.thread.load(Ordering::Acquire)),
+            ..Remaining::NONE
+        }
+    }
+}
+
+impl Component for SignalsComponent {
+    fn vitals(&self) -> Arc<dyn Vitals> {
+        Arc::<SignalsVitals>::clone(&self.vitals)
+    }
+
+    fn start(&mut self, context: Context) -> Result<Came, Failed> {
+        let signals = self
+            .signals
+            .take()
+            .ok_or_else(|| Failed::new("started_twice", "signals are caught once"))?;
+        let spec = ThreadSpec {
+            kernel_name: "rg-signals".to_owned(),
+            name: "regatta/bot/signals".to_owned(),
+            owner: "signals".to_owned(),
+            role: "signals".to_owned(),
+            sizing: "one".to_owned(),
+            binding: LaneBinding::Pinned,
+        };
+        let (vitals, stage) = (Arc::clone(&self.vitals), Arc::clone(&self.stage));
+        vitals.thread.store(true, Ordering::Release);
+        let spawned = self.stage.census().spawn(spec, move || {
+            listen(signals, &context.runtime, &stage);
+            vitals.thread.store(false, Ordering::Release);
+        });
+        match spawned {
+            Ok(thread) => {
+                self.thread = Some(thread);
+                Ok(Came::Up)
+            }
+            Err(error) => {
+                self.vitals.thread.store(false, Ordering::Release);
+                Err(Failed::new("no_thread", error))
+            }
+        }
+    }
+
+    fn stop(&mut self, _: Instant) -> Result<(), Failed> {
+        self.vitals.closer.close();
+        // The thread does nothing but wait for signals, and has been woken from that.
+        match self.thread.take().map(JoinHandle::join) {
+            None | Some(Ok(())) => Ok(()),
+            Some(Err(_)) => Err(Failed::new("panicked", "the thread of the signals unwound")),
+        }
+    }
+}
+
+fn listen(mut signals: Signals, runtime: &Handle, stage: &Stage) {
+    for signal in &mut signals.0 {
+        if signal == SIGHUP {
+            stage.reload();
+            continue;
+        }
+        let name = if signal == SIGINT {
+            "SIGINT"
+        } else {
+            "SIGTERM"
+        };
+        if runtime.signal(u8::try_from(signal).unwrap_or(0)) {
+            tracing::warn!("{name} again: the drain ends, what is left has the safe minimum");
+        } else {
+            tracing::warn!("{name}: stopping");
+        }
+    }
+}

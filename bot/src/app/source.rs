@@ -1,0 +1,138 @@
+//! The chain source as a component.
+
+use super::stage::Stage;
+use crate::pipeline::{Feed, LiveFeed, LiveSource};
+use crate::run::RunError;
+use crate::source::embedded::{Config, EmbeddedSource};
+use crate::source::{BlockSource, Event, SourceError};
+use regatta_core::component::{Probe, Remaining};
+use regatta_portable::runtime::{Came, Component, Context, Failed, Vitals};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+pub(super) fn component(stage: &Arc<Stage>) -> Box<dyn Component> {
+    Box::new(SourceComponent {
+        stage: Arc::clone(stage),
+        vitals: Arc::new(SourceVitals {
+            stage: Arc::clone(stage),
+            thread: AtomicBool::new(false),
+        }),
+        live: None,
+    })
+}
+
+struct SourceComponent {
+    stage: Arc<Stage>,
+    vitals: Arc<SourceVitals>,
+    live: Option<LiveSource>,
+}
+
+struct SourceVitals {
+    stage: Arc<Stage>,
+    thread: AtomicBool,
+}
+
+impl Vitals for SourceVitals {
+    fn probe(&self) -> Probe {
+        Probe::Ready
+    }
+
+    fn fence(&self) {
+        self.stage.interrupt();
+    }
+
+    fn remaining(&self) -> Remaining {
+        Remaining {
+            threads: u32::from(self.thread.load(Ordering::Acquire)),
+            ..Remaining::NONE
+        }
+    }
+}
+
+impl Component for SourceComponent {
+    fn vitals(&self) -> Arc<dyn Vitals> {
+        Arc::<SourceVitals>::clone(&self.vitals)
+    }
+
+    fn start(&mut self, _: Context) -> Result<Came, Failed> {
+        match self.feed() {
+            Ok(feed) => {
+                self.vitals
+                    .thread
+                    .store(self.live.is_some(), Ordering::Release);
+                self.stage.set_feed(feed);
+                Ok(Came::Up)
+            }
+            Err(error) => {
+                let failed = Failed::new("no_source", error.to_string());
+                self.stage.fail(error);
+                Err(failed)
+            }
+        }
+    }
+
+    fn quiesce(&mut self, _: Instant) -> Result<(), Failed> {
+        self.stage.interrupt();
+        Ok(())
+    }
+
+    fn stop(&mut self, until: Instant) -> Result<(), Failed> {
+        self.stage.interrupt();
+        // A replay's source has no thread; it goes with the feed that nobody took.
+        drop(self.stage.take_feed());
+        if let Some(live) = &mut self.live {
+            if !live.stop(until) {
+                return Err(Failed::new("thread_left", "the source does not end"));
+            }
+            self.vitals.thread.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+impl SourceComponent {
+    fn feed(&mut self) -> Result<Feed, RunError> {
+        let args = self.stage.args();
+        let start = self.stage.take_start().ok_or(RunError::Cut)?;
+        let config = Config {
+            blocks: Some(args.blocks),
+            ..Config::with_seed(args.seed)
+        };
+        let base = self.stage.graph().base();
+        let source = EmbeddedSource::new(start.market, base, config)?;
+        let source: Box<dyn BlockSource + Send> = if self.stage.is_to_die("source") {
+            Box::new(Mortal {
+                source,
+                stage: Arc::clone(&self.stage),
+            })
+        } else {
+            Box::new(source)
+        };
+        Ok(match args.block_time {
+            0 => Feed::Replay(source),
+            ms => {
+                let interval = Duration::from_millis(ms);
+                let (feed, live) = LiveFeed::start(source, interval, self.stage.census())?;
+                self.live = Some(live);
+                Feed::Live(feed)
+            }
+        })
+    }
+}
+
+/// A source whose thread ends at work, as an injected fault.
+struct Mortal {
+    source: EmbeddedSource,
+    stage: Arc<Stage>,
+}
+
+impl BlockSource for Mortal {
+    fn next_event(&mut self) -> Result<Option<Event>, SourceError> {
+        let event = self.source.next_event()?;
+        if let Some(Event::Block(block)) = &event {
+            self.stage.suffer("source", block.number);
+        }
+        Ok(event)
+    }
+}

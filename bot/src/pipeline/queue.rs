@@ -1,0 +1,140 @@
+//! The queue between a block source's thread and the pump: bounded, ordered, and closed from either side.
+//!
+//! # Invariants
+//! - What went in comes out, in order, unless the queue is closed by who takes.
+//! - Nobody waits on a closed queue: a push says so, a pop says that nothing more will come.
+//! - The end is said by the source: a queue whose source went without a word is lost, not ended.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What a pop found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Popped<T> {
+    /// The next one.
+    Item(T),
+    /// None within the time given.
+    TimedOut,
+    /// Who takes has closed it.
+    Closed,
+    /// The source is gone.
+    Gone,
+}
+
+struct State<T> {
+    items: VecDeque<T>,
+    closed: bool,
+    gone: bool,
+}
+
+/// The queue.
+pub(super) struct Queue<T> {
+    state: Mutex<State<T>>,
+    room: usize,
+    changed: Condvar,
+}
+
+impl<T> Queue<T> {
+    pub(super) fn new(room: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                items: VecDeque::with_capacity(room),
+                closed: false,
+                gone: false,
+            }),
+            room,
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // A push or a pop is whole or was not.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room. `Err` gives the item back: nobody takes any more.
+    pub(super) fn push(&self, item: T) -> Result<(), T> {
+        let mut state = self.lock();
+        while state.items.len() >= self.room && !state.closed {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.closed {
+            return Err(item);
+        }
+        state.items.push_back(item);
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Adds what the source says last, room or not.
+    pub(super) fn push_last(&self, item: T) {
+        self.lock().items.push_back(item);
+        self.changed.notify_all();
+    }
+
+    /// Waits for an item, no longer than `timeout`.
+    pub(super) fn pop(&self, timeout: Option<Duration>) -> Popped<T> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return Popped::Closed;
+            }
+            if let Some(item) = state.items.pop_front() {
+                drop(state);
+                self.changed.notify_all();
+                return Popped::Item(item);
+            }
+            if state.gone {
+                return Popped::Gone;
+            }
+            match timeout {
+                None => {
+                    state = self
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+                Some(timeout) => {
+                    let waited = self.changed.wait_timeout(state, timeout);
+                    let (guard, result) = waited.unwrap_or_else(PoisonError::into_inner);
+                    state = guard;
+                    if result.timed_out() && state.items.is_empty() && !state.closed && !state.gone
+                    {
+                        return Popped::TimedOut;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Nobody takes any more: wakes everybody who waits.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// The source is gone.
+    pub(super) fn leave(&self) {
+        self.lock().gone = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits while the queue is open, until the time has passed; `false` if it was closed.
+    pub(super) fn wait_open(&self, until: std::time::Instant) -> bool {
+        let mut state = self.lock();
+        while !state.closed {
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+}

@@ -298,7 +298,7 @@ fn follow(
             }))?;
         }
         stage.totals().add(newest.number, &result);
-        if newest.number == FATAL_BLOCK && stage.is_to_die("drain") {
+        if newest.number >= FATAL_BLOCK && stage.is_to_die("drain") {
             stage.kill_drainer();
         }
         let record = publish::block_record(newest, &result, stage.graph(), fleet);

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Changes the log level.
 pub type SetLog = Box<dyn Fn(LogArg) + Send + Sync>;
 
-/// The block at which an injected end of a thread comes.
+/// From this block on an injected end of a thread comes; a live run may miss any single one.
 pub(crate) const FATAL_BLOCK: u64 = 5;
 
 /// Where a run writes to.
@@ -203,21 +203,28 @@ impl Stage {
     }
 
     /// Says something, waiting for a slow sink for as long as `patient` says.
-    pub(crate) fn emit(
+    pub(crate) fn emit(&self, record: Record, patient: impl Fn() -> bool) -> Result<(), RunError> {
+        self.emit_while(record, patient, || true)
+    }
+
+    /// The same, for as long as whoever says it is `wanted`: that is asked where it takes effect.
+    fn emit_while(
         &self,
         record: Record,
-        mut patient: impl FnMut() -> bool,
+        patient: impl Fn() -> bool,
+        wanted: impl Fn() -> bool,
     ) -> Result<(), RunError> {
         let drain = self.drain().ok_or(RunError::Cut)?;
         let mut item = Item::publish(record);
         loop {
-            let Refused { item: back, why } = match drain.send(item) {
+            let Refused { item: back, why } = match drain.send_while(item, &wanted) {
                 Ok(()) => return Ok(()),
                 Err(refused) => refused,
             };
             item = back;
             match why {
                 Refusal::Full { .. } if patient() => {}
+                Refusal::Withdrawn => return Err(RunError::Cut),
                 Refusal::ReaderGone { .. } => {
                     return Err(RunError::Output(io::ErrorKind::BrokenPipe.into()));
                 }
@@ -228,11 +235,7 @@ impl Stage {
 
     /// Says something of the pump's, unless the pump has been cut off.
     pub(crate) fn emit_of_pump(&self, record: Record) -> Result<(), RunError> {
-        let cut = || self.cut.load(Ordering::Acquire);
-        if cut() {
-            return Err(RunError::Cut);
-        }
-        self.emit(record, || !cut())
+        self.emit_while(record, || true, || !self.is_cut())
     }
 
     /// The summary has been said.
@@ -260,6 +263,9 @@ impl Stage {
     /// Nothing that the pump says from here on has an effect.
     pub(crate) fn cut(&self) {
         self.cut.store(true, Ordering::Release);
+        if let Some(drain) = self.drain() {
+            drain.recheck();
+        }
     }
 
     /// Reads the configuration file again: what may change while the process runs does, the rest is
@@ -302,7 +308,7 @@ impl Stage {
     /// The thread of `component` is at block `number`: the place for an injected end of it.
     #[expect(clippy::panic, reason = "the end of a thread is one of the faults")]
     pub(crate) fn suffer(&self, component: &str, number: u64) {
-        if number == FATAL_BLOCK && self.is_to_die(component) {
+        if number >= FATAL_BLOCK && self.is_to_die(component) {
             tracing::warn!("an injected fault begins: {component}=panic-run");
             panic!("a fault that was injected");
         }

@@ -124,6 +124,9 @@ pub enum Refusal {
     /// The drain takes no more items.
     #[error("the drain is closing and takes no more items")]
     Closing,
+    /// The sender was cut off while it waited.
+    #[error("the sender was cut off")]
+    Withdrawn,
     /// The drainer has panicked.
     #[error("the drainer is gone: a finalizer panicked")]
     DrainerGone,
@@ -239,6 +242,12 @@ impl Drain {
     /// Sends an item, and waits for room in the queue for the configured patience at most. What is not accepted
     /// comes back in the error; after [`Refusal::Full`] it can be sent again.
     pub fn send(&self, item: Item) -> Result<(), Refused> {
+        self.send_while(item, || true)
+    }
+
+    /// The same for a sender that may be cut off meanwhile: `wanted` is asked at the moment at which the item would
+    /// be accepted. Once it says no and [`recheck`](Self::recheck) has returned, nothing of that sender follows.
+    pub fn send_while(&self, item: Item, wanted: impl Fn() -> bool) -> Result<(), Refused> {
         let shared = &*self.shared;
         let began = shared.now();
         let until_when = began + shared.config.patience.into();
@@ -246,6 +255,11 @@ impl Drain {
         loop {
             if let Some(why) = state.refusal() {
                 state.rejected += 1;
+                return Err(Refused { item, why });
+            }
+            if !wanted() {
+                state.rejected += 1;
+                let why = Refusal::Withdrawn;
                 return Err(Refused { item, why });
             }
             let now = shared.now();
@@ -267,6 +281,12 @@ impl Drain {
             }
             state = Shared::wait_for(&shared.room, state, until(until_when, now));
         }
+    }
+
+    /// Has senders that wait for room look again whether they are wanted.
+    pub fn recheck(&self) {
+        drop(self.shared.lock());
+        self.shared.room.notify_all();
     }
 
     /// Whether the drain is ready, or why not: a sink whose spool was full and is not half empty again, that failed

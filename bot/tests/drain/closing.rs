@@ -6,6 +6,7 @@ use regatta_bot::drain::{DrainError, Refusal};
 use regatta_core::dispatch::StallRule;
 use regatta_core::time::Duration as Span;
 use regatta_portable::census::ThreadSpec;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn what_was_accepted_is_drained_and_what_comes_later_is_handed_back() {
@@ -71,6 +72,44 @@ fn a_sender_that_waits_for_room_is_refused_when_the_drain_closes() {
     );
     assert_eq!(drain.status().rejected, 1);
     drop(gate);
+    assert_eq!(drain.drain(far()).remaining, 0);
+}
+
+/// A fence is checked where the item would take effect: one that is cut off while it waits for room gets none of
+/// it, though room comes.
+#[test]
+fn a_sender_that_is_cut_off_while_it_waits_has_no_effect_any_more() {
+    let (writer, gate) = gated(&Kept::default());
+    let drain = Arc::new(start(vec![("out", lines(writer))], small()));
+    let cut = Arc::new(AtomicBool::new(false));
+    let (sender, of_thread) = (Arc::clone(&drain), Arc::clone(&cut));
+    let (told, waiting) = channel();
+    // The sink's hand, its spool, the drainer's hand and the queue hold six; the seventh waits.
+    let send = move || {
+        for number in 0..7 {
+            if number == 6 {
+                told.send(()).unwrap();
+            }
+            let wanted = || !of_thread.load(Ordering::Acquire);
+            if let Err(refused) = sender.send_while(Item::publish(record(number)), wanted) {
+                return Some((number, refused.why));
+            }
+        }
+        None
+    };
+    let census = Census::new();
+    let sender = census.spawn(ThreadSpec::one("test", "sender"), send);
+    waiting.recv().unwrap();
+    cut.store(true, Ordering::Release);
+    drain.recheck();
+    let accepted = drain.status().accepted;
+    drop(gate);
+    let refused = sender.unwrap().join().unwrap();
+    assert!(
+        matches!(refused, Some((6, Refusal::Withdrawn))),
+        "{refused:?}"
+    );
+    assert_eq!((accepted, drain.status().accepted), (6, 6));
     assert_eq!(drain.drain(far()).remaining, 0);
 }
 

@@ -145,6 +145,7 @@ mod tests {
             "core",
             "backend-linux",
             "backend-portable",
+            "bot",
             "tests",
             "xtask",
         ] {

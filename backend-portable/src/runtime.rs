@@ -244,6 +244,10 @@ impl Runtime {
             worker::carry_out(&self.inner, action);
             return;
         }
+        // That look may be what finds that the last answer has come: then nobody will wake us any more.
+        if state.supervisor.runtime() == RuntimeState::Stopped {
+            return;
+        }
         match state.supervisor.next_deadline() {
             None => drop(
                 self.inner

@@ -280,6 +280,8 @@ fn follow(
             match event {
                 Event::Block(block) => blocks.push(block),
                 Event::Reverted { number, .. } => return Err(RunError::Reverted { number }),
+                // The made-up chain, the one source until a node is, says neither.
+                Event::Pools(_) | Event::Reread { .. } => return Err(RunError::Cut),
             }
         }
         let Some((newest, earlier)) = blocks.split_last() else {

@@ -1,13 +1,14 @@
 //! Where blocks come from.
 //!
-//! A [`BlockSource`] is a stream of [`Event`]s about one market: a block came, or a block that had come
-//! is no longer part of the chain. [`embedded`] makes blocks up from a seed.
+//! A [`BlockSource`] is a stream of [`Event`]s about one market: a block came, a block that had come is no
+//! longer part of the chain, the market grew, or it was read anew. [`embedded`] makes blocks up from a seed.
 //!
 //! # Invariants
 //! - The events of a source describe one chain at a time: the parent of a [`Event::Block`] is the last
 //!   block that came and was not reverted, and only that block can be reverted.
 //! - A block's updates are in the order in which they happened. A pool may be in a block more than
 //!   once.
+//! - A pool is said to exist ([`Event::Pools`]) before the first update of it.
 
 pub mod embedded;
 mod rng;
@@ -18,7 +19,7 @@ use serde::{Serialize, Serializer};
 
 pub use rng::SplitMix64;
 
-use crate::market::{ApplyError, ReserveUpdate};
+use crate::market::{Address, ApplyError, ExchangeId, ReserveUpdate, Token};
 
 /// The identity of a block. Two blocks of one number are told apart by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +58,21 @@ impl Serialize for BlockHash {
     }
 }
 
+/// A block's header, as far as the bot reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// Its height.
+    pub number: u64,
+    /// Its identity.
+    pub hash: BlockHash,
+    /// The identity of the block it builds on.
+    pub parent: BlockHash,
+    /// Seconds since 1970. Blocks of one second share it.
+    pub timestamp: u64,
+    /// Wei that a unit of gas costs at least in this block, where the chain has such a price.
+    pub base_fee: Option<u128>,
+}
+
 /// A block and what it did to the market.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
@@ -66,8 +82,43 @@ pub struct Block {
     pub hash: BlockHash,
     /// The identity of the block it builds on.
     pub parent: BlockHash,
+    /// Seconds since 1970. Blocks of one second share it.
+    pub timestamp: u64,
+    /// Wei that a unit of gas costs at least in this block, where the chain has such a price.
+    pub base_fee: Option<u128>,
     /// The reserves of the pools it moved, after each move, in order.
     pub updates: Vec<ReserveUpdate>,
+}
+
+impl Block {
+    /// Its header.
+    #[must_use]
+    pub const fn head(&self) -> Head {
+        Head {
+            number: self.number,
+            hash: self.hash,
+            parent: self.parent,
+            timestamp: self.timestamp,
+            base_fee: self.base_fee,
+        }
+    }
+}
+
+/// A pool that comes to the market while it is followed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewPool {
+    /// The pool contract.
+    pub address: Address,
+    /// Where it trades.
+    pub exchange: ExchangeId,
+    /// The first token.
+    pub token0: Token,
+    /// The second token.
+    pub token1: Token,
+    /// Reserve of the first token in its smallest unit.
+    pub reserve0: u128,
+    /// Reserve of the second token in its smallest unit.
+    pub reserve1: u128,
 }
 
 /// What a source has to say.
@@ -82,6 +133,18 @@ pub enum Event {
         number: u64,
         /// The block's identity.
         hash: BlockHash,
+    },
+    /// The market grows by these pools, with their reserves as of the last block that came.
+    Pools(Vec<NewPool>),
+    /// Blocks could not be followed one by one, and the market was read anew: these are the reserves at `head`,
+    /// which is the last block from here on. Pools that are not listed are as they were. Blocks that came before and are
+    /// no longer part of the chain were reverted by events of their own, as far as the source remembers
+    /// them.
+    Reread {
+        /// The block at which the reserves were read.
+        head: Head,
+        /// What was read.
+        reserves: Vec<ReserveUpdate>,
     },
 }
 

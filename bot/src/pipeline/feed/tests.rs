@@ -32,6 +32,8 @@ fn block(number: u64) -> Event {
         number,
         hash: BlockHash::new([1; 32]),
         parent: BlockHash::new([0; 32]),
+        timestamp: 0,
+        base_fee: None,
         updates: Vec::new(),
     })
 }

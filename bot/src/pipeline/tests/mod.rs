@@ -55,7 +55,7 @@ fn blocks_of(made: &Generated, seed: u64, count: u64) -> Vec<Block> {
     events
         .map(|event| match event {
             Event::Block(block) => block,
-            Event::Reverted { .. } => panic!("a made-up chain has no reorganisations"),
+            other => panic!("a made-up chain only grows: {other:?}"),
         })
         .collect()
 }
@@ -65,6 +65,8 @@ fn block(number: u64, updates: Vec<ReserveUpdate>) -> Block {
         number,
         hash: BlockHash::new([0; 32]),
         parent: BlockHash::new([0; 32]),
+        timestamp: 0,
+        base_fee: None,
         updates,
     }
 }

@@ -25,6 +25,9 @@ use super::rng::{SplitMix64, mix};
 use super::{Block, BlockHash, BlockSource, Event, SourceError};
 use crate::market::{Direction, Market, PoolId, ReserveUpdate, TokenId};
 
+/// Seconds between the timestamps of two blocks, as on the main chain.
+const BLOCK_SECONDS: u64 = 12;
+
 /// What blocks to make up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -225,6 +228,8 @@ impl BlockSource for EmbeddedSource {
             number,
             hash,
             parent,
+            timestamp: number.saturating_mul(BLOCK_SECONDS),
+            base_fee: None,
             updates,
         })))
     }

@@ -1,14 +1,15 @@
 //! `licences`: what the workspace's dependencies are licensed under, and which of them it has twice.
 //!
-//! Both are read from `cargo metadata` over all features and platforms, development and build
-//! dependencies included: whoever builds the repository has them on disk.
+//! Both are asked for all features and platforms, development and build dependencies included: whoever builds the
+//! repository has them on disk. The lock file, and with it `cargo metadata`, also names crates that an optional
+//! feature of a dependency would bring in and nobody turns on; what is built is what `cargo tree` says.
 
 mod spdx;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use crate::cargo::{Metadata, Package};
+use crate::cargo::{Metadata, Package, cargo, output};
 use crate::verb::{Args, Error, Verb};
 
 pub(crate) const VERB: Verb = Verb {
@@ -20,7 +21,16 @@ pub(crate) const VERB: Verb = Verb {
 
 /// The licences that a dependency may be used under. A choice (`OR`) needs one of them, a
 /// combination (`AND`) only of them; a licence with an exception is an entry of its own.
-const ALLOWED: &[&str] = &["Apache-2.0", "MIT", "Unicode-3.0"];
+const ALLOWED: &[&str] = &[
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Zlib",
+];
 
 /// Crates that are there in versions which cargo cannot unify, each with the reason.
 const DOUBLED: &[(&str, &str)] = &[
@@ -29,17 +39,49 @@ const DOUBLED: &[(&str, &str)] = &[
         "defmt 1 depends on bitflags 1, rustix on bitflags 2; defmt is off by default",
     ),
     (
+        "block-buffer",
+        "k256 0.13 and revm's precompiles are on digest 0.10, alloy's keccak on digest 0.11; so it is for the next six",
+    ),
+    ("const-oid", "see block-buffer"),
+    ("cpufeatures", "see block-buffer"),
+    ("crypto-common", "see block-buffer"),
+    ("digest", "see block-buffer"),
+    ("sha2", "see block-buffer"),
+    (
+        "getrandom",
+        "rand_core 0.6 of the elliptic curves asks for 0.2, tempfile for the newest",
+    ),
+    (
+        "num-bigint",
+        "the macros of revm's curves are on 0.4; ours is for tests only",
+    ),
+    (
+        "rand",
+        "revm's curves are on 0.8, the web socket's masks on the newest",
+    ),
+    ("rand_core", "see rand"),
+    (
         "syn",
-        "loom's Windows bindings derive with syn 2, our derives with syn 3; loom is for its own tests only",
+        "alloy's macros and loom's Windows bindings derive with syn 2, our derives with syn 3",
     ),
     (
         "windows-link",
         "loom's Windows bindings and the terminal's are a version apart; neither is built here",
     ),
+    (
+        "windows-sys",
+        "ring's is older than the terminal's; neither is built here",
+    ),
 ];
 
 fn run(_: &Args, out: &mut dyn Write) -> Result<(), Error> {
-    let metadata = Metadata::load()?;
+    let mut metadata = Metadata::load()?;
+    let built = built()?;
+    let is_built = |package: &Package| {
+        let Package { name, version, .. } = package;
+        built.contains(&format!("{name} v{version}"))
+    };
+    metadata.packages.retain(is_built);
     let mut findings = unlicensed(&metadata.packages, ALLOWED);
     findings.extend(unlisted_doubles(&metadata.packages, DOUBLED));
     for finding in &findings {
@@ -55,6 +97,31 @@ fn run(_: &Args, out: &mut dyn Write) -> Result<(), Error> {
         }
         n => Err(Error::Failed(format!("licences: {n} findings"))),
     }
+}
+
+/// Name and version of each crate that a build of everything on every platform compiles.
+fn built() -> Result<BTreeSet<String>, Error> {
+    let text = output(cargo().args([
+        "tree",
+        "--locked",
+        "--workspace",
+        "--all-features",
+        "--target=all",
+        "--edges=normal,build,dev",
+        "--prefix=none",
+        "--no-dedupe",
+        "--format={p}",
+    ]))?;
+    Ok(named(&text))
+}
+
+/// The first two words of each line: what follows says where a crate comes from and of what kind it is.
+fn named(tree: &str) -> BTreeSet<String> {
+    let first_two = |line: &str| {
+        let mut words = line.split_whitespace();
+        Some(format!("{} {}", words.next()?, words.next()?))
+    };
+    tree.lines().filter_map(first_two).collect()
 }
 
 /// A line for each package that cannot be used under `allowed`.
@@ -146,6 +213,13 @@ mod tests {
             rust_version: None,
             targets: Vec::new(),
         }
+    }
+
+    #[test]
+    fn what_is_built_is_told_by_name_and_version() {
+        let tree = "a v1.0.0 (proc-macro)\n\nb v0.2.0 (/somewhere/b)\na v1.0.0 (proc-macro)\n";
+        let expected = ["a v1.0.0", "b v0.2.0"].map(str::to_owned);
+        assert_eq!(named(tree), BTreeSet::from(expected));
     }
 
     #[test]

@@ -92,21 +92,15 @@ pub(crate) fn not_started(command: &Command, source: &std::io::Error) -> Error {
 
 /// Runs a build of cargo's that prints its messages as JSON, and returns where the binary is.
 pub(crate) fn built_executable(command: &mut Command) -> Result<PathBuf, Error> {
-    let first = built_executables(command)?.into_iter().next();
-    first.ok_or_else(|| Error::Failed(format!("`{}` named no executable", shown(command))))
-}
-
-/// The same for a build of several.
-pub(crate) fn built_executables(command: &mut Command) -> Result<Vec<PathBuf>, Error> {
-    let mut executables = Vec::new();
+    let mut built = None;
     for line in output(command)?.lines() {
         let message: Message = serde_json::from_str(line).map_err(|source| Error::Json {
             command: shown(command),
             source,
         })?;
-        executables.extend(message.executable);
+        built = built.or(message.executable);
     }
-    Ok(executables)
+    built.ok_or_else(|| Error::Failed(format!("`{}` named no executable", shown(command))))
 }
 
 /// A line that cargo prints while it builds.

@@ -2,8 +2,8 @@
 //!
 //! What a quota does cannot be tried everywhere: the first hierarchy may hold the CPU controller, the process
 //! may not make groups, and few machines have eight CPUs. So the emulator and a kernel come from Debian's
-//! archive ([`crate::apt`]: nothing is installed), and a machine is booted for each size, with two static
-//! binaries and nothing else in it. The scenarios are in `tests/vm-agent`.
+//! archive ([`crate::apt`]: nothing is installed), and a machine is booted for each size, with two
+//! binaries, the libraries that they load, and nothing else in it. The scenarios are in `tests/vm-agent`.
 //!
 //! # Invariants
 //! - A boot that does not get to its first process is tried again; a scenario never is.
@@ -13,13 +13,15 @@ mod boot;
 mod console;
 mod initramfs;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use crate::apt;
-use crate::cargo::{Metadata, Rustc, built_executables, cargo};
+use crate::cargo::{Metadata, Rustc, built_executable, cargo, output};
 use crate::verb::{Args, Error, Flag, Verb};
 use boot::{Boot, Tools};
 use initramfs::Initramfs;
@@ -83,12 +85,12 @@ fn run(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let tools = Tools::of(&root)?;
     let begun = Instant::now();
     let initramfs = folder.join("initramfs.cpio");
-    let bytes = pack(&build()?)?;
+    let bytes = pack(&build()?, &folder)?;
     fs::write(&initramfs, bytes).map_err(|source| Error::io("write", &initramfs, source))?;
     let seconds = begun.elapsed().as_secs_f64();
     writeln!(
         out,
-        "static binaries built in {seconds:.1} s; kernel {}",
+        "binaries built and packed in {seconds:.1} s; kernel {}",
         tools.kernel_name()
     )?;
 
@@ -163,43 +165,65 @@ struct Binaries {
     agent: PathBuf,
 }
 
-/// Builds both for release, static: there is no library in the machine.
+/// Builds both for release. Each by itself: so the bot is the one that `build` has built already.
 fn build() -> Result<Binaries, Error> {
-    let mut command = cargo();
-    command.args(["build", "--locked", "--release", "--target", TARGET]);
-    command.args(["--package", BOT.0, "--package", AGENT, "--bins"]);
-    command.arg("--message-format=json-render-diagnostics");
-    command.env(
-        "RUSTFLAGS",
-        "-C target-feature=+crt-static -C strip=symbols",
-    );
-    let built = built_executables(&mut command)?;
-    let named = |name: &str| {
-        let found = built
-            .iter()
-            .find(|path| path.file_name().is_some_and(|file| file == name));
-        found
-            .cloned()
-            .ok_or_else(|| Error::Failed(format!("vm: cargo built no `{name}`")))
+    let built = |package: &str, name: &str| {
+        let mut command = cargo();
+        command.args(["build", "--locked", "--release", "--package", package]);
+        command.args(["--bin", name, "--message-format=json-render-diagnostics"]);
+        built_executable(&mut command)
     };
     Ok(Binaries {
-        bot: named(BOT.1)?,
-        agent: named(AGENT)?,
+        bot: built(BOT.0, BOT.1)?,
+        agent: built(AGENT, AGENT)?,
     })
 }
 
-/// The file system that a machine starts with, and has no other.
-fn pack(binaries: &Binaries) -> Result<Vec<u8>, Error> {
+/// The file system that a machine starts with, and has no other: the binaries, and the libraries of this machine
+/// that they load, under the paths by which they look for them.
+fn pack(binaries: &Binaries, folder: &Path) -> Result<Vec<u8>, Error> {
     let read = |path: &Path| fs::read(path).map_err(|source| Error::io("read", path, source));
+    let mut libraries = BTreeSet::new();
+    for binary in [&binaries.bot, &binaries.agent] {
+        libraries.extend(libraries_of(&output(Command::new("ldd").arg(binary))?));
+    }
+    let mut folders = BTreeSet::from(["bin", "dev", "proc", "sys", "tmp"].map(PathBuf::from));
+    for library in &libraries {
+        let above = inside(library).ancestors().skip(1).map(Path::to_owned);
+        folders.extend(above.filter(|folder| !folder.as_os_str().is_empty()));
+    }
     let mut files = Initramfs::new();
-    for folder in ["bin", "dev", "proc", "sys", "tmp"] {
-        files.folder(folder);
+    for folder in &folders {
+        files.folder(&folder.to_string_lossy());
     }
     // The standard streams of the first process.
     files.character_device("dev/console", (5, 1));
-    files.program("init", &read(&binaries.agent)?)?;
-    files.program("bin/regatta", &read(&binaries.bot)?)?;
+    for (name, binary) in [("init", &binaries.agent), ("bin/regatta", &binaries.bot)] {
+        // What a debugger would read is most of a binary, and the machine is slow to unpack.
+        let stripped = folder.join("stripped");
+        output(Command::new("strip").arg("-o").arg(&stripped).arg(binary))?;
+        files.program(name, &read(&stripped)?)?;
+    }
+    for library in &libraries {
+        let name = inside(library).to_string_lossy().into_owned();
+        files.program(&name, &read(library)?)?;
+    }
     Ok(files.finish())
+}
+
+/// An absolute path as the archive names it.
+fn inside(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
+/// The files that `ldd` names: a library after its arrow, and the loader, which has none.
+fn libraries_of(listed: &str) -> BTreeSet<PathBuf> {
+    let path = |line: &str| {
+        let line = line.split_once("=>").map_or(line, |(_, found)| found);
+        let path = line.split_whitespace().next()?;
+        path.starts_with('/').then(|| PathBuf::from(path))
+    };
+    listed.lines().filter_map(path).collect()
 }
 
 #[cfg(test)]
@@ -224,6 +248,21 @@ mod tests {
             assert_eq!(error.exit_code(), 2, "{error}");
             assert!(error.to_string().contains(wrong[1]), "{error}");
         }
+    }
+
+    #[test]
+    fn libraries_are_found_in_what_ldd_says() {
+        let listed = "\tlinux-vdso.so.1 (0x00007ffe0d3f2000)\n\
+            \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f0a8c400000)\n\
+            \tlibgone.so => not found\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f0a8c6b3000)\n";
+        let found = [
+            "/lib/x86_64-linux-gnu/libc.so.6",
+            "/lib64/ld-linux-x86-64.so.2",
+        ];
+        assert_eq!(libraries_of(listed), found.map(PathBuf::from).into());
+        assert_eq!(inside(Path::new("/lib/a.so")), Path::new("lib/a.so"));
+        assert!(libraries_of("\tstatically linked\n").is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! - No event is lost, and an error of the source comes after all events before it.
 //! - A live feed holds a bounded number of events: when the pump stops taking them, the source waits.
 
-use super::queue::{Popped, Queue};
+use super::queue::{Declined, Popped, Queue};
 use super::watch::Watch;
 use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::plan::LaneBinding;
@@ -91,6 +91,50 @@ impl std::fmt::Debug for LiveFeed {
     }
 }
 
+/// An event was not taken. It is given back.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Untaken {
+    /// The pump is behind.
+    #[error("{PENDING} events wait for the pump, the most there can be")]
+    Full(Event),
+    /// The pump takes no more.
+    #[error("the feed is closed")]
+    Closed(Event),
+}
+
+/// The source's end of a live feed, for a source that must not wait. When it goes without a word, the feed is
+/// lost.
+pub struct Feeder(Leaving);
+
+impl std::fmt::Debug for Feeder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Feeder").finish_non_exhaustive()
+    }
+}
+
+impl Feeder {
+    /// Delivers an event if there is room.
+    pub fn offer(&self, event: Event) -> Result<(), Untaken> {
+        let queue = &self.0.0;
+        match queue.offer(Delivery::Event(event)) {
+            Err(Declined::Full(Delivery::Event(event))) => Err(Untaken::Full(event)),
+            Err(Declined::Closed(Delivery::Event(event))) => Err(Untaken::Closed(event)),
+            // What was offered is what is given back.
+            Ok(()) | Err(Declined::Full(_) | Declined::Closed(_)) => Ok(()),
+        }
+    }
+
+    /// Has `told` called when there is room after an event was not taken, or the feed was closed.
+    pub fn on_room(&self, told: impl Fn() + Send + Sync + 'static) {
+        self.0.0.on_room(told);
+    }
+
+    /// Says how the stream ended, as the last.
+    pub fn end(self, ended: Result<(), SourceError>) {
+        self.0.0.push_last(Delivery::Ended(ended));
+    }
+}
+
 /// The thread of a live source.
 pub struct LiveSource {
     queue: Arc<Queue<Delivery>>,
@@ -155,6 +199,17 @@ impl LiveFeed {
             thread: Some(thread),
         };
         Ok((feed, source))
+    }
+
+    /// A feed without a thread of its own, and the end that a source delivers by.
+    #[must_use]
+    pub fn open() -> (Self, Feeder) {
+        let queue = Arc::new(Queue::new(PENDING));
+        let feed = Self {
+            queue: Arc::clone(&queue),
+            over: false,
+        };
+        (feed, Feeder(Leaving(queue)))
     }
 
     /// The way to close it from elsewhere.

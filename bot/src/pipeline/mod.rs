@@ -29,7 +29,7 @@ mod workload;
 mod world;
 
 pub use crawl::{CrawlError, CrawlStep, Crawled, Next, REGISTRATION_WINDOW, crawl};
-pub use feed::{Feed, FeedCloser, FeedError, LiveFeed, LiveSource};
+pub use feed::{Feed, FeedCloser, FeedError, Feeder, LiveFeed, LiveSource, Untaken};
 pub use merge::Candidate;
 pub use pump::{BlockResult, Pump, PumpConfig, PumpError};
 pub use simulate::{Trade, Winner};

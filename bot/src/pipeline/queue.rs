@@ -6,7 +6,7 @@
 //! - The end is said by the source: a queue whose source went without a word is lost, not ended.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// What a pop found.
@@ -22,17 +22,33 @@ pub(super) enum Popped<T> {
     Gone,
 }
 
+/// Why an item was not taken. It is given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Declined<T> {
+    /// There is no room now; whoever registered for it is told when there is.
+    Full(T),
+    /// Nobody takes any more.
+    Closed(T),
+}
+
 struct State<T> {
     items: VecDeque<T>,
     closed: bool,
     gone: bool,
+    /// An offer was declined, and nobody has been told of room since.
+    declined: bool,
 }
+
+/// Called when there is room, or will be no more.
+type OnRoom = Box<dyn Fn() + Send + Sync>;
 
 /// The queue.
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
     room: usize,
     changed: Condvar,
+    /// Who offers, and does not wait.
+    on_room: OnceLock<OnRoom>,
 }
 
 impl<T> Queue<T> {
@@ -42,9 +58,41 @@ impl<T> Queue<T> {
                 items: VecDeque::with_capacity(room),
                 closed: false,
                 gone: false,
+                declined: false,
             }),
             room,
             changed: Condvar::new(),
+            on_room: OnceLock::new(),
+        }
+    }
+
+    /// Has `told` called after an offer was declined and there is room again, or the queue was closed. The first that
+    /// registers stays.
+    pub(super) fn on_room(&self, told: impl Fn() + Send + Sync + 'static) {
+        self.on_room.get_or_init(|| Box::new(told));
+    }
+
+    /// Adds an item if there is room, and does not wait for it.
+    pub(super) fn offer(&self, item: T) -> Result<(), Declined<T>> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Declined::Closed(item));
+        }
+        if state.items.len() >= self.room {
+            state.declined = true;
+            return Err(Declined::Full(item));
+        }
+        state.items.push_back(item);
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Wakes who waits for room, on either side.
+    fn room_made(&self, declined: bool) {
+        self.changed.notify_all();
+        if declined && let Some(told) = self.on_room.get() {
+            told();
         }
     }
 
@@ -85,8 +133,9 @@ impl<T> Queue<T> {
                 return Popped::Closed;
             }
             if let Some(item) = state.items.pop_front() {
+                let declined = std::mem::take(&mut state.declined);
                 drop(state);
-                self.changed.notify_all();
+                self.room_made(declined);
                 return Popped::Item(item);
             }
             if state.gone {
@@ -114,8 +163,11 @@ impl<T> Queue<T> {
 
     /// Nobody takes any more: wakes everybody who waits.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.closed = true;
+        let declined = std::mem::take(&mut state.declined);
+        drop(state);
+        self.room_made(declined);
     }
 
     /// The source is gone.

@@ -182,3 +182,51 @@ fn a_closed_feed_ends_for_who_waits() {
     assert!(source.stop(Instant::now() + LEAVE));
     assert!(!source.has_thread());
 }
+
+/// A source that must not wait is told that there is no room, and told when there is.
+#[test]
+fn an_offer_without_room_is_given_back_and_room_is_told_once() {
+    let (live, feeder) = LiveFeed::open();
+    let (tell, told) = mpsc::channel();
+    feeder.on_room(move || tell.send(()).unwrap());
+    for number in 1..=PENDING as u64 {
+        feeder.offer(block(number)).unwrap();
+    }
+    for _ in 0..2 {
+        let declined = feeder.offer(block(7)).unwrap_err();
+        assert_eq!(declined, Untaken::Full(block(7)));
+    }
+    let (mut feed, mut events) = (Feed::Live(live), Vec::new());
+    feed.next_batch(&mut events, &crate::pipeline::Unwatched)
+        .unwrap();
+    assert_eq!(events.len(), PENDING);
+    assert_eq!(
+        told.try_iter().count(),
+        1,
+        "told once for two that were declined"
+    );
+    feeder.offer(block(7)).unwrap();
+    feeder.end(Ok(()));
+    let (events, end) = all(&mut feed);
+    assert!(events == [block(7)] && end.is_ok());
+    assert_eq!(told.try_iter().count(), 0);
+}
+
+/// Who was declined hears of a closed feed too, and one that goes without a word has not ended.
+#[test]
+fn a_closed_feed_is_told_to_who_offers_and_a_lost_one_to_who_takes() {
+    let (live, feeder) = LiveFeed::open();
+    let (tell, told) = mpsc::channel();
+    feeder.on_room(move || tell.send(()).unwrap());
+    while feeder.offer(block(1)).is_ok() {}
+    drop(live);
+    assert_eq!(told.try_iter().count(), 1);
+    assert_eq!(feeder.offer(block(2)), Err(Untaken::Closed(block(2))));
+
+    let (live, feeder) = LiveFeed::open();
+    feeder.offer(block(1)).unwrap();
+    drop(feeder);
+    let (events, end) = all(&mut Feed::Live(live));
+    assert_eq!(events, [block(1)]);
+    assert!(matches!(end, Err(FeedError::Lost)));
+}

@@ -5,4 +5,7 @@
 //!   the time, and says which calls to make and what the chain did.
 //! - A block is told by its hash. Numbers order, and identify nothing.
 
+pub mod endpoint;
+pub mod rpc;
+pub mod transport;
 pub mod types;

@@ -13,6 +13,7 @@ pub mod exit;
 pub mod health;
 pub mod machine;
 pub mod market;
+pub mod node;
 pub mod partition;
 pub mod pipeline;
 pub mod plan;

@@ -5,7 +5,12 @@
 //!   the time, and says which calls to make and what the chain did.
 //! - A block is told by its hash. Numbers order, and identify nothing.
 
+pub mod abi;
+pub mod ask;
 pub mod endpoint;
+pub mod follow;
+pub mod pools;
+pub mod read;
 pub mod rpc;
 pub mod transport;
 pub mod types;

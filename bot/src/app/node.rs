@@ -1,0 +1,152 @@
+//! A node as the chain source of a run: its thread, its feed and its connections as a component.
+//!
+//! # Invariants
+//! - Every connection is made by an attempt of the runtime's, also the first, and is used only if the runtime let it be
+//!   installed.
+//! - The thread that asks for an attempt waits no longer than the attempt may take; what comes later is closed.
+
+use super::stage::Stage;
+use crate::node::{AskError, Asker, Following, Node, not_ready_name};
+use crate::pipeline::{Feed, LiveFeed};
+use regatta_core::component::{BackoffPolicy, Limit, Probe, Remaining};
+use regatta_core::time::Duration;
+use regatta_portable::runtime::{Attempt, Came, Component, Connect, Context, Failed, Vitals};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// When a node is reconnected to. The first delay is a restart's; with the cap, a hundred attempts are about fifty
+/// minutes, after which somebody has to look.
+pub(super) const RECONNECT: BackoffPolicy = BackoffPolicy {
+    initial: Duration::from_millis(100),
+    factor: 2,
+    cap: Duration::from_secs(30),
+    jitter_percent: 25,
+    limit: Limit::Attempts(100),
+    attempt: Duration::from_secs(15),
+    stable: Duration::from_secs(60),
+};
+
+pub(super) fn component(stage: &Arc<Stage>, asker: &Asker) -> Box<dyn Component> {
+    Box::new(NodeComponent {
+        stage: Arc::clone(stage),
+        vitals: Arc::new(NodeVitals {
+            stage: Arc::clone(stage),
+            asker: asker.clone(),
+            thread: AtomicBool::new(true),
+        }),
+        node: None,
+    })
+}
+
+struct NodeComponent {
+    stage: Arc<Stage>,
+    vitals: Arc<NodeVitals>,
+    node: Option<Node>,
+}
+
+struct NodeVitals {
+    stage: Arc<Stage>,
+    asker: Asker,
+    thread: AtomicBool,
+}
+
+impl Vitals for NodeVitals {
+    fn probe(&self) -> Probe {
+        let status = self.asker.status();
+        match &status.not_ready {
+            Some(reason) if !status.ended => Probe::NotReady(not_ready_name(reason)),
+            _ if status.connections == 0 => Probe::NotReady("disconnected"),
+            _ => Probe::Ready,
+        }
+    }
+
+    fn fence(&self) {
+        self.stage.interrupt();
+    }
+
+    fn remaining(&self) -> Remaining {
+        Remaining {
+            threads: u32::from(self.thread.load(Ordering::Acquire)),
+            ..Remaining::NONE
+        }
+    }
+}
+
+struct Attempts(Asker);
+
+impl Connect for Attempts {
+    fn attempt(&self, attempt: &Attempt<'_>) -> Result<(), Failed> {
+        let generation = attempt.generation().number();
+        let wait = attempt.until.saturating_duration_since(Instant::now());
+        if let Err(error) = self.0.connect(generation, wait) {
+            // Whatever still comes of it is closed.
+            self.0.discard(generation);
+            tracing::warn!("attempt {generation} to reach the node failed: {error}");
+            return Err(Failed::new(code(&error), error));
+        }
+        attempt
+            .install(|| self.0.commit(generation))
+            .map_err(|error| {
+                self.0.discard(generation);
+                Failed::new("too_late", error)
+            })
+    }
+}
+
+/// A failed attempt in one word.
+const fn code(error: &AskError) -> &'static str {
+    match error {
+        AskError::TimedOut(_) => "timed_out",
+        AskError::Link(_) => "no_link",
+        AskError::Ended | AskError::Interrupted => "stopped",
+        AskError::NotConnected | AskError::Call(_) | AskError::Survey(_) => "call_failed",
+    }
+}
+
+impl Component for NodeComponent {
+    fn vitals(&self) -> Arc<dyn Vitals> {
+        Arc::<NodeVitals>::clone(&self.vitals)
+    }
+
+    fn connect(&self) -> Option<Arc<dyn Connect>> {
+        Some(Arc::new(Attempts(self.vitals.asker.clone())))
+    }
+
+    fn start(&mut self, context: Context) -> Result<Came, Failed> {
+        let (node, found) = self
+            .stage
+            .take_node()
+            .ok_or_else(|| Failed::new("started_twice", "a source starts once"))?;
+        let (feed, feeder) = LiveFeed::open();
+        let following = Following {
+            found,
+            feeder,
+            on_head: self.stage.on_head(),
+            blocks: self.stage.args().source.blocks,
+            told: (context.id, context.runtime),
+        };
+        let node = self.node.insert(node);
+        node.follow(following)
+            .map_err(|error| Failed::new("no_thread", error))?;
+        self.stage.set_feed(Feed::Live(feed));
+        Ok(Came::Degraded)
+    }
+
+    fn quiesce(&mut self, _: Instant) -> Result<(), Failed> {
+        self.stage.interrupt();
+        Ok(())
+    }
+
+    fn stop(&mut self, until: Instant) -> Result<(), Failed> {
+        self.stage.interrupt();
+        drop(self.stage.take_feed());
+        if let Some(node) = &mut self.node
+            && !node.stop(until)
+        {
+            return Err(Failed::new("thread_left", "the node's thread does not end"));
+        }
+        self.vitals.thread.store(false, Ordering::Release);
+        Ok(())
+    }
+}

@@ -5,4 +5,5 @@
 //!   the time, and says which calls to make and what the chain did.
 //! - A block is told by its hash. Numbers order, and identify nothing.
 
+pub mod follow;
 pub mod types;

@@ -1,0 +1,16 @@
+//! The follower against a model of a node: a tree of blocks, of which one branch is the chain.
+#![cfg(test)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that finds a fault stops"
+)]
+
+mod bounds;
+mod exhaustive;
+mod logs;
+mod node;
+mod random;
+mod reorgs;
+mod rig;
+mod tree;

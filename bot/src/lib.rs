@@ -4,6 +4,7 @@
 //! touched, simulates the good ones exactly and publishes the best. `docs/tour.md` walks through it.
 
 mod app;
+pub mod capture;
 pub mod cli;
 pub mod config;
 pub mod cycles;

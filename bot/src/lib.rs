@@ -18,11 +18,13 @@ pub mod partition;
 pub mod pipeline;
 pub mod plan;
 mod publish;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod solver;
 pub mod source;
+mod start;
 mod tally;
 
 pub use app::Signals;

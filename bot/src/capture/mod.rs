@@ -11,6 +11,7 @@
 //! - Nothing is trusted: no length or count makes the reader reserve memory that the file's own bytes do
 //!   not fill, and there is one way to write a value, so that equal contents are equal bytes.
 
+mod command;
 mod content;
 mod error;
 mod frame;
@@ -19,6 +20,7 @@ mod source;
 mod wire;
 mod write;
 
+pub use command::{CaptureError, capture};
 pub use content::{decode_event, decode_header, encode_event, encode_header};
 pub use error::{Damage, Problem, ReadError, WriteError};
 pub use read::{Reader, Tail, open};

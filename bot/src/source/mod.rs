@@ -174,3 +174,9 @@ pub trait BlockSource {
     /// called from a seat. After an error the source's state is unknown and it is to be dropped.
     fn next_event(&mut self) -> Result<Option<Event>, SourceError>;
 }
+
+impl<S: BlockSource + ?Sized> BlockSource for Box<S> {
+    fn next_event(&mut self) -> Result<Option<Event>, SourceError> {
+        (**self).next_event()
+    }
+}

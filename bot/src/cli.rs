@@ -1,5 +1,9 @@
 //! The command line.
 
+mod capture;
+
+pub use capture::{CaptureArgs, ReplayArgs};
+
 use crate::market::Address;
 use clap::{Parser, Subcommand, ValueEnum};
 use regatta_core::affinity::SeatAffinity;
@@ -24,6 +28,10 @@ pub struct Cli {
 pub enum Command {
     /// Find arbitrage: follow blocks, solve what they touch, publish the best trades.
     Run(RunArgs),
+    /// Write down what a source says, to be run again: no fleet, only the source and the file.
+    Capture(CaptureArgs),
+    /// Run a capture and compare what it says with what it is to say.
+    Replay(ReplayArgs),
     /// Say what bounds this process, how sure that is, and the plan that follows.
     Doctor(DoctorArgs),
 }
@@ -78,9 +86,9 @@ pub struct DoctorArgs {
     pub plan: PlanArgs,
 }
 
-/// How to run.
+/// Which market, and where its blocks come from.
 #[derive(Clone, Debug, clap::Args)]
-pub struct RunArgs {
+pub struct SourceArgs {
     /// Start from the pools of this CSV file; each file is an exchange. May be given several times.
     /// Without it a market is made up from the seed.
     #[arg(long, value_name = "FILE")]
@@ -91,9 +99,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub base: Option<Address>,
 
-    /// How many blocks to run.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub blocks: u64,
+    /// How many blocks. Without it a made-up chain has 20, and a capture all that it has.
+    #[arg(long, value_name = "N")]
+    pub blocks: Option<u64>,
 
     /// What the made-up market and the blocks follow from.
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -103,6 +111,22 @@ pub struct RunArgs {
     /// blocks come at their own pace and those that come during a cycle are coalesced.
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400_000))]
     pub block_time: u64,
+}
+
+/// How to run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// What to follow.
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Run the events of this capture instead, from the market that it starts with; `--blocks` limits how many.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pools", "seed", "block_time", "scenario"])]
+    pub capture: Option<PathBuf>,
+
+    /// Take a capture that has no end record, because it was cut off, for an error.
+    #[arg(long, requires = "capture")]
+    pub strict: bool,
 
     /// The most hops of a cycle.
     #[arg(long, value_name = "2..4", default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=4))]

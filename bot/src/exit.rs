@@ -17,6 +17,10 @@ pub enum Exit {
     Input = 3,
     /// A scenario did not end as it must.
     Scenario = 4,
+    /// A capture cannot be read: it is damaged, of another version, or not there.
+    Capture = 5,
+    /// A replay did not say what it was to say.
+    Differs = 6,
     /// The quota cannot host a fleet.
     BelowHostFloor = 10,
     /// The forced profile is not offered here.
@@ -43,12 +47,14 @@ pub enum Exit {
 
 impl Exit {
     /// Every code.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
         Self::Input,
         Self::Scenario,
+        Self::Capture,
+        Self::Differs,
         Self::BelowHostFloor,
         Self::BindingUnavailable,
         Self::Overrun,

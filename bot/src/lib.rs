@@ -4,6 +4,7 @@
 //! touched, simulates the good ones exactly and publishes the best. `docs/tour.md` walks through it.
 
 mod app;
+pub mod capture;
 pub mod cli;
 pub mod config;
 pub mod cycles;
@@ -18,11 +19,13 @@ pub mod partition;
 pub mod pipeline;
 pub mod plan;
 mod publish;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod solver;
 pub mod source;
+mod start;
 mod tally;
 
 pub use app::Signals;

@@ -2,9 +2,11 @@
 
 use clap::Parser;
 use regatta_bot::Signals;
+use regatta_bot::capture::capture;
 use regatta_bot::cli::{Cli, Command, LogArg};
 use regatta_bot::doctor::doctor;
 use regatta_bot::exit::Exit;
+use regatta_bot::replay::replay;
 use regatta_bot::run::{Outside, SetLog, run};
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -21,6 +23,8 @@ fn main() -> ExitCode {
     let command = Cli::parse().command;
     let level: LevelFilter = match &command {
         Command::Run(args) => args.log.unwrap_or(LogArg::Warn).into(),
+        Command::Capture(args) => args.log.into(),
+        Command::Replay(args) => args.log.unwrap_or(LogArg::Warn).into(),
         Command::Doctor(_) => LevelFilter::WARN,
     };
     let (level, reload) = reload::Layer::new(level);
@@ -37,7 +41,7 @@ fn main() -> ExitCode {
         )
         .init();
     let signals = match (signals, &command) {
-        (Ok(signals), Command::Run(_)) => Some(signals),
+        (Ok(signals), Command::Run(_) | Command::Capture(_) | Command::Replay(_)) => Some(signals),
         // What is over in a moment stops as any program does.
         (Ok(_), _) => None,
         (Err(error), _) => {
@@ -45,19 +49,23 @@ fn main() -> ExitCode {
             None
         }
     };
+    let set_log: SetLog = Box::new(move |level| {
+        if let Err(error) = reload.reload(LevelFilter::from(level)) {
+            tracing::error!("the log level was not changed: {error}");
+        }
+    });
+    let outside = |signals| Outside {
+        signals,
+        set_log: Some(set_log),
+    };
     match command {
         Command::Run(args) => {
-            let set_log: SetLog = Box::new(move |level| {
-                if let Err(error) = reload.reload(LevelFilter::from(level)) {
-                    tracing::error!("the log level was not changed: {error}");
-                }
-            });
-            let outside = Outside {
-                signals,
-                set_log: Some(set_log),
-            };
-            run(&args, io::stdout(), outside).map_err(|error| report(&error, error.exit()))
+            run(&args, io::stdout(), outside(signals)).map_err(|error| report(&error, error.exit()))
         }
+        Command::Capture(args) => capture(&args, io::stdout().lock(), signals)
+            .map_err(|error| report(&error, error.exit())),
+        Command::Replay(args) => replay(&args, io::stdout(), outside(signals))
+            .map_err(|error| report(&error, error.exit())),
         Command::Doctor(args) => {
             doctor(&args, io::stdout().lock()).map_err(|error| report(&error, error.exit()))
         }

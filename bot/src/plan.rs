@@ -178,6 +178,8 @@ mod tests {
         match Cli::try_parse_from(line).unwrap().command {
             Command::Run(args) => args.plan,
             Command::Doctor(args) => args.plan,
+            Command::Replay(args) => args.plan,
+            Command::Capture(_) => unreachable!(),
         }
     }
 

@@ -1,10 +1,9 @@
 //! From a block's result to its record.
 
 use crate::cycles::CycleGraph;
-use crate::market::{Address, Market, Token};
+use crate::market::{Address, Market, Token, UntrustedText};
 use crate::pipeline::{Arbitrage, BlockResult, Winner, World};
 use crate::report::{BlockRecord, BlockTiming, HopRecord, Moved, WinnerRecord};
-use crate::run::CHAIN;
 use crate::source::Block;
 use regatta_portable::Fleet;
 use std::time::Duration;
@@ -14,6 +13,7 @@ const MAX_DECIMALS: u8 = 36;
 
 /// The record of a block.
 pub(crate) fn block_record(
+    chain: &UntrustedText,
     block: &Block,
     result: &BlockResult,
     graph: &CycleGraph,
@@ -23,7 +23,7 @@ pub(crate) fn block_record(
     let market = world.market();
     let status = fleet.status();
     BlockRecord {
-        chain: CHAIN,
+        chain: chain.clone(),
         number: block.number,
         hash: block.hash,
         parent: block.parent,
@@ -132,7 +132,6 @@ pub(crate) fn micros(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::market::UntrustedText;
 
     #[test]
     fn amounts_are_shown_whatever_the_decimals() {

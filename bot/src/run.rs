@@ -2,12 +2,13 @@
 
 pub use crate::app::SetLog;
 use crate::app::{self, Ready, Signals, Stage};
+use crate::capture::ReadError;
 use crate::cli::RunArgs;
 use crate::config::ConfigFile;
 use crate::cycles::{CycleGraph, GraphError};
 use crate::exit::Exit;
 use crate::machine::{self, Seats};
-use crate::market::{Address, Market, csv};
+use crate::market::csv;
 use crate::partition::PartitionError;
 use crate::pipeline::{
     Arbitrage, CrawlError, Crawled, FeedError, GROUP, Next, PumpError, REGISTRATION_WINDOW, Watch,
@@ -15,8 +16,10 @@ use crate::pipeline::{
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming};
-use crate::scenario::{self, ScenarioError};
-use crate::source::embedded::{ConfigError, GenerateError, MarketConfig, generate};
+use crate::scenario::ScenarioError;
+use crate::source::SourceError;
+use crate::source::embedded::{ConfigError, GenerateError};
+use crate::start;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_core::plan::BootRefused;
 use regatta_core::role::WorkerRole;
@@ -27,15 +30,6 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-
-/// WETH on Ethereum: the base token unless the command line names another.
-const WETH: Address = Address::new([
-    0xc0, 0x2a, 0xaa, 0x39, 0xb2, 0x23, 0xfe, 0x8d, 0x0a, 0x0e, 0x5c, 0x4f, 0x27, 0xea, 0xd9, 0x08,
-    0x3c, 0x75, 0x6c, 0xc2,
-]);
-
-/// The name of the chain that the embedded source makes up.
-pub(crate) const CHAIN: &str = "embedded";
 
 /// The most cycles that a run registers: 1.4 gigabytes of them.
 const MAX_CYCLES: usize = 50_000_000;
@@ -58,6 +52,9 @@ pub enum RunError {
     /// The base token has no cycles.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// A capture cannot be read.
+    #[error(transparent)]
+    Capture(#[from] ReadError),
     /// No blocks can be made up.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -152,6 +149,9 @@ impl RunError {
             | Self::Config(_)
             | Self::Crawl(CrawlError::TableFull(_))
             | Self::Pump(PumpError::World { .. }) => Exit::Input,
+            Self::Capture(_) | Self::Feed(FeedError::Source(SourceError::Capture(_))) => {
+                Exit::Capture
+            }
             Self::Boot(BootError::Binding(_)) => Exit::from(&BootRefused::BindingUnavailable),
             Self::Boot(BootError::Host(_) | BootError::Role { .. }) | Self::Partition(_) => {
                 Exit::BootConfig
@@ -173,67 +173,6 @@ impl RunError {
             Self::StopTimedOut { .. } => Exit::StopTimedOut,
         }
     }
-}
-
-/// Where a run starts.
-pub(crate) struct Start {
-    pub(crate) name: String,
-    pub(crate) market: Market,
-    pub(crate) skipped: csv::Skipped,
-    pub(crate) base: Address,
-}
-
-/// What is said of where a run started.
-pub(crate) struct Origin {
-    name: String,
-    pools: usize,
-    tokens: usize,
-    skipped: csv::Skipped,
-    base: Address,
-    base_symbol: String,
-}
-
-impl Origin {
-    pub(crate) fn of(start: &Start, graph: &CycleGraph) -> Self {
-        let market = &start.market;
-        Self {
-            name: start.name.clone(),
-            pools: market.pools().len(),
-            tokens: market.tokens().len(),
-            skipped: start.skipped,
-            base: start.base,
-            base_symbol: market.token(graph.base()).symbol.to_string(),
-        }
-    }
-}
-
-fn start(args: &RunArgs) -> Result<Start, RunError> {
-    if args.pools.is_empty() {
-        let mut config = MarketConfig::with_seed(args.seed);
-        if args.scenario.is_some() {
-            config.tokens = scenario::TOKENS;
-        }
-        let made = generate(&config)?;
-        return Ok(Start {
-            name: format!("made up from seed {}", args.seed),
-            market: made.market,
-            skipped: csv::Skipped::default(),
-            base: args.base.unwrap_or(made.base),
-        });
-    }
-    let loaded = csv::load(&args.pools, csv::PoolIsToken::Keep)?;
-    let names: Vec<String> = loaded
-        .market
-        .exchanges()
-        .iter()
-        .map(|exchange| exchange.name.to_string())
-        .collect();
-    Ok(Start {
-        name: names.join(" + "),
-        market: loaded.market,
-        skipped: loaded.skipped,
-        base: args.base.unwrap_or(WETH),
-    })
 }
 
 /// What a run has of its process.
@@ -265,7 +204,7 @@ pub fn run(
         set_log(level);
     }
     let (plan, findings) = plan::derive(&args.plan)?;
-    let start = start(args)?;
+    let start = start::start(args)?;
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
     graph.at_most(MAX_CYCLES)?;
     let bins = plan.keys(WorkerRole::Solver.id());

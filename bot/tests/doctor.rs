@@ -25,7 +25,7 @@ fn args(root: &Path, more: &[&str]) -> DoctorArgs {
         .command
     {
         Command::Doctor(args) => args,
-        Command::Run(_) => unreachable!(),
+        _ => unreachable!(),
     }
 }
 

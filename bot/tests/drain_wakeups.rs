@@ -56,7 +56,7 @@ fn an_idle_drain_sleeps() {
     let drain = Drain::start(sinks.into(), config, &Census::new()).unwrap();
     for number in 0..1000 {
         let record = Record::Missed(MissedRecord {
-            chain: "test",
+            chain: regatta_bot::market::UntrustedText::new("test"),
             number,
             hash: BlockHash::new([7; 32]),
             covered_by: number,

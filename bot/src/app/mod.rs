@@ -23,6 +23,7 @@ mod source;
 mod stage;
 mod threads;
 
+pub(crate) use signals::Asked;
 pub use signals::Signals;
 pub use stage::SetLog;
 pub(crate) use stage::{Ready, Stage};
@@ -104,7 +105,7 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
         &claims,
         SupervisorConfig {
             stop_budget: Duration::from_millis(stage.args().stop_budget),
-            ..SupervisorConfig::new(stage.args().seed)
+            ..SupervisorConfig::new(stage.args().source.seed)
         },
         stage.census(),
         audit(),

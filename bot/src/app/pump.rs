@@ -5,7 +5,7 @@ use crate::machine::Sampling;
 use crate::pipeline::{Arbitrage, CrawlError, Feed, Pump, PumpConfig, Watch};
 use crate::publish;
 use crate::report::{MissedRecord, Record};
-use crate::run::{CHAIN, RunError, crawl_record, crawl_with_progress};
+use crate::run::{RunError, crawl_record, crawl_with_progress};
 use crate::scenario;
 use crate::source::{Block, Event};
 use regatta_core::component::{ComponentId, DrainCounts, Probe, Remaining, StopReason};
@@ -293,7 +293,7 @@ fn follow(
         for block in earlier {
             stage.totals().miss();
             stage.emit_of_pump(Record::Missed(MissedRecord {
-                chain: CHAIN,
+                chain: stage.origin().chain.clone(),
                 number: block.number,
                 hash: block.hash,
                 covered_by: newest.number,
@@ -303,7 +303,8 @@ fn follow(
         if newest.number >= FATAL_BLOCK && stage.is_to_die("drain") {
             stage.kill_drainer();
         }
-        let record = publish::block_record(newest, &result, stage.graph(), fleet);
+        let record =
+            publish::block_record(&stage.origin().chain, newest, &result, stage.graph(), fleet);
         stage.emit_of_pump(Record::Block(record))?;
         shared.life().in_hand = 0;
         blocks.clear();

@@ -7,15 +7,17 @@
 use super::stage::Stage;
 use regatta_core::component::{Probe, Remaining};
 use regatta_core::plan::LaneBinding;
-use regatta_portable::census::ThreadSpec;
+use regatta_portable::Census;
+use regatta_portable::census::{CensusError, ThreadSpec};
 use regatta_portable::runtime::{Came, Component, Context, Failed, Handle, Vitals};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Handle as Closer;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The signals of the process.
 #[derive(Debug)]
@@ -83,17 +85,9 @@ impl Component for SignalsComponent {
             .signals
             .take()
             .ok_or_else(|| Failed::new("started_twice", "signals are caught once"))?;
-        let spec = ThreadSpec {
-            kernel_name: "rg-signals".to_owned(),
-            name: "regatta/bot/signals".to_owned(),
-            owner: "signals".to_owned(),
-            role: "signals".to_owned(),
-            sizing: "one".to_owned(),
-            binding: LaneBinding::Pinned,
-        };
         let (vitals, stage) = (Arc::clone(&self.vitals), Arc::clone(&self.stage));
         vitals.thread.store(true, Ordering::Release);
-        let spawned = self.stage.census().spawn(spec, move || {
+        let spawned = self.stage.census().spawn(spec(), move || {
             listen(signals, &context.runtime, &stage);
             vitals.thread.store(false, Ordering::Release);
         });
@@ -119,17 +113,91 @@ impl Component for SignalsComponent {
     }
 }
 
+/// A stop that is asked for, where there are no components.
+pub(crate) struct Asked {
+    closer: Option<Closer>,
+    asked: Receiver<&'static str>,
+    /// Kept, so that waiting for nobody takes its time.
+    _kept: Sender<&'static str>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Asked {
+    /// Listens to the signals, if there are any, on a thread of the census.
+    pub(crate) fn listen(signals: Option<Signals>, census: &Census) -> Result<Self, CensusError> {
+        let (kept, asked) = channel();
+        let closer = signals.as_ref().map(|signals| signals.0.handle());
+        let thread = match signals {
+            None => None,
+            Some(mut signals) => {
+                let ask = kept.clone();
+                Some(census.spawn(spec(), move || {
+                    for signal in &mut signals.0 {
+                        if signal == SIGHUP {
+                            tracing::warn!("SIGHUP: there is nothing to read again");
+                        } else if ask.send(name(signal)).is_err() {
+                            return;
+                        }
+                    }
+                })?)
+            }
+        };
+        Ok(Self {
+            closer,
+            asked,
+            _kept: kept,
+            thread,
+        })
+    }
+
+    /// Waits so long for a stop to be asked for; the signal that did.
+    pub(crate) fn within(&self, time: Duration) -> Option<&'static str> {
+        self.asked.recv_timeout(time).ok()
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(closer) = &self.closer {
+            closer.close();
+        }
+        // It does nothing but wait for signals, and has been woken from that.
+        if self
+            .thread
+            .take()
+            .is_some_and(|thread| thread.join().is_err())
+        {
+            tracing::error!("the thread of the signals unwound");
+        }
+    }
+}
+
+fn spec() -> ThreadSpec {
+    ThreadSpec {
+        kernel_name: "rg-signals".to_owned(),
+        name: "regatta/bot/signals".to_owned(),
+        owner: "signals".to_owned(),
+        role: "signals".to_owned(),
+        sizing: "one".to_owned(),
+        binding: LaneBinding::Pinned,
+    }
+}
+
+const fn name(signal: i32) -> &'static str {
+    if signal == SIGINT {
+        "SIGINT"
+    } else {
+        "SIGTERM"
+    }
+}
+
 fn listen(mut signals: Signals, runtime: &Handle, stage: &Stage) {
     for signal in &mut signals.0 {
         if signal == SIGHUP {
             stage.reload();
             continue;
         }
-        let name = if signal == SIGINT {
-            "SIGINT"
-        } else {
-            "SIGTERM"
-        };
+        let name = name(signal);
         if runtime.signal(u8::try_from(signal).unwrap_or(0)) {
             tracing::warn!("{name} again: the drain ends, what is left has the safe minimum");
         } else {

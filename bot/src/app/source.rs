@@ -3,7 +3,6 @@
 use super::stage::Stage;
 use crate::pipeline::{Feed, LiveFeed, LiveSource};
 use crate::run::RunError;
-use crate::source::embedded::{Config, EmbeddedSource};
 use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::component::{Probe, Remaining};
 use regatta_portable::runtime::{Came, Component, Context, Failed, Vitals};
@@ -95,21 +94,16 @@ impl SourceComponent {
     fn feed(&mut self) -> Result<Feed, RunError> {
         let args = self.stage.args();
         let start = self.stage.take_start().ok_or(RunError::Cut)?;
-        let config = Config {
-            blocks: Some(args.blocks),
-            ..Config::with_seed(args.seed)
-        };
-        let base = self.stage.graph().base();
-        let source = EmbeddedSource::new(start.market, base, config)?;
+        let source = start.source()?;
         let source: Box<dyn BlockSource + Send> = if self.stage.is_to_die("source") {
             Box::new(Mortal {
                 source,
                 stage: Arc::clone(&self.stage),
             })
         } else {
-            Box::new(source)
+            source
         };
-        Ok(match args.block_time {
+        Ok(match args.source.block_time {
             0 => Feed::Replay(source),
             ms => {
                 let interval = Duration::from_millis(ms);
@@ -123,7 +117,7 @@ impl SourceComponent {
 
 /// A source whose thread ends at work, as an injected fault.
 struct Mortal {
-    source: EmbeddedSource,
+    source: Box<dyn BlockSource + Send>,
     stage: Arc<Stage>,
 }
 

@@ -29,7 +29,7 @@ const SERVICES: [Service; 7] = [
     service("drain", "drain", "rg-drain", drain::OWN_THREADS, |_| true),
     service("drain", "sink", "rg-sink-", 1, |_| true),
     service("source", "source", "rg-source", 1, |args| {
-        args.block_time > 0
+        args.source.block_time > 0
     }),
     service("pump", "pump", "rg-pump", 1, |_| true),
 ];
@@ -109,7 +109,7 @@ mod tests {
         let line = ["regatta", "run"].iter().chain(line);
         match Cli::try_parse_from(line).unwrap().command {
             Command::Run(args) => args,
-            Command::Doctor(_) => unreachable!(),
+            _ => unreachable!(),
         }
     }
 

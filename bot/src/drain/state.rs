@@ -456,7 +456,7 @@ mod tests {
         let mut state = State::new(&config, names.into_iter());
         let step = |state: &mut State| {
             let record = Record::Missed(MissedRecord {
-                chain: "test",
+                chain: crate::market::UntrustedText::new("test"),
                 number: 1,
                 hash: BlockHash::new([7; 32]),
                 covered_by: 1,

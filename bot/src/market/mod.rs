@@ -73,6 +73,12 @@ impl TokenId {
 }
 
 impl ExchangeId {
+    /// The id with this number. Whether a market has such an exchange is for the market to say.
+    #[must_use]
+    pub const fn new(number: u16) -> Self {
+        Self(number)
+    }
+
     /// The place in a table with one row per exchange.
     #[must_use]
     pub const fn index(self) -> usize {

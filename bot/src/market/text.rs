@@ -58,6 +58,15 @@ impl UntrustedText {
         Self::new(&String::from_utf8_lossy(bytes))
     }
 
+    /// A text that was made printable before, as it was: `None` if it is longer than `limit` characters, or has
+    /// one that this type does not keep.
+    #[must_use]
+    pub fn printed_before(text: &str, limit: usize) -> Option<Self> {
+        let kept = |character| character == '\\' || printed(character).eq([character]);
+        let is_kept = text.chars().all(kept) && text.chars().count() <= limit;
+        is_kept.then(|| Self(text.into()))
+    }
+
     /// The printable form.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -179,6 +188,17 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_shown_as_replacements() {
         assert_eq!(UntrustedText::from_bytes(b"a\xffb").as_str(), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn what_was_printed_before_stays_as_it_was() {
+        for text in ["", "T\u{1b}[2J", "a\\b", "x'\"", &"y".repeat(60)] {
+            let safe = UntrustedText::new(text);
+            assert_eq!(UntrustedText::printed_before(safe.as_str(), 49), Some(safe));
+        }
+        for text in ["a\u{1b}", "a\nb", "\u{202e}", "\u{5d0}", "yy"] {
+            assert_eq!(UntrustedText::printed_before(text, 1), None, "{text:?}");
+        }
     }
 
     proptest! {

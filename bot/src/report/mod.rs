@@ -8,9 +8,11 @@
 //!   live run misses depends on timing, and with that which records there are.
 //! - Amounts are decimal strings: they exceed what a JSON number can carry.
 
+mod canonical;
 mod record;
 mod text;
 
+pub use canonical::canonical;
 pub use record::{
     BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
     HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, Record,

@@ -1,6 +1,6 @@
 //! The records. `docs/output.md` describes them for readers of the JSON.
 
-use crate::market::Address;
+use crate::market::{Address, UntrustedText};
 use crate::source::BlockHash;
 use serde::Serialize;
 
@@ -156,7 +156,7 @@ pub struct CrawlTiming {
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockRecord {
     /// The chain. With the block's hash and a winner's path it is the key of what is published.
-    pub chain: &'static str,
+    pub chain: UntrustedText,
     /// The block's height.
     pub number: u64,
     /// Its identity.
@@ -261,7 +261,7 @@ pub struct BlockTiming {
 #[derive(Clone, Debug, Serialize)]
 pub struct MissedRecord {
     /// The chain.
-    pub chain: &'static str,
+    pub chain: UntrustedText,
     /// The block's height.
     pub number: u64,
     /// Its identity.

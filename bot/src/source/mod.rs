@@ -19,6 +19,7 @@ use serde::{Serialize, Serializer};
 
 pub use rng::SplitMix64;
 
+use crate::capture::{ReadError, WriteError};
 use crate::market::{Address, ApplyError, ExchangeId, ReserveUpdate, Token};
 
 /// The identity of a block. Two blocks of one number are told apart by it.
@@ -159,6 +160,12 @@ pub enum SourceError {
         /// What the market said.
         problem: ApplyError,
     },
+    /// The capture that it reads from is damaged.
+    #[error(transparent)]
+    Capture(#[from] ReadError),
+    /// What it said could not be written down.
+    #[error(transparent)]
+    Record(#[from] WriteError),
 }
 
 /// A stream of blocks.
@@ -166,4 +173,10 @@ pub trait BlockSource {
     /// The next event, or `None` when the stream is over. It may wait for one, so it is not to be
     /// called from a seat. After an error the source's state is unknown and it is to be dropped.
     fn next_event(&mut self) -> Result<Option<Event>, SourceError>;
+}
+
+impl<S: BlockSource + ?Sized> BlockSource for Box<S> {
+    fn next_event(&mut self) -> Result<Option<Event>, SourceError> {
+        (**self).next_event()
+    }
 }

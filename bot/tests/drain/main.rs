@@ -8,6 +8,7 @@ mod sinks;
 mod writers;
 
 use regatta_bot::drain::{Drain, DrainConfig, Item, Lines, Sink, Status};
+use regatta_bot::market::UntrustedText;
 use regatta_bot::report::{Format, MissedRecord, Record};
 use regatta_bot::source::BlockHash;
 use regatta_portable::Census;
@@ -37,9 +38,9 @@ fn record(number: u64) -> Record {
     on_chain("test", number)
 }
 
-fn on_chain(chain: &'static str, number: u64) -> Record {
+fn on_chain(chain: &str, number: u64) -> Record {
     Record::Missed(MissedRecord {
-        chain,
+        chain: UntrustedText::with_limit(chain, usize::MAX),
         number,
         hash: BlockHash::new([7; 32]),
         covered_by: number,

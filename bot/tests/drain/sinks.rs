@@ -54,7 +54,7 @@ fn a_pipe_that_nobody_reads_is_reported_and_owned_to_the_end() {
     let sinks = vec![("hung", lines(writer)), ("free", lines(kept.clone()))];
     let drain = start(sinks, config);
     // Longer than a pipe can be made without privileges: it does not get through.
-    let long = on_chain("x".repeat(4 << 20).leak(), 0);
+    let long = on_chain(&"x".repeat(4 << 20), 0);
     drain.send(Item::publish(long)).unwrap();
     // The sink's hand, its spool, the drainer's hand and the queue hold six.
     let mut next = 1;

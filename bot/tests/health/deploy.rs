@@ -89,6 +89,8 @@ fn restart_may_help(exit: Exit) -> bool {
         Exit::Usage
         | Exit::Input
         | Exit::Scenario
+        | Exit::Capture
+        | Exit::Differs
         | Exit::BelowHostFloor
         | Exit::BindingUnavailable
         | Exit::Overrun

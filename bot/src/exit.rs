@@ -35,6 +35,8 @@ pub enum Exit {
     LedgerUnbalanced = 21,
     /// The fleet stopped taking or finishing units.
     FleetFailed = 22,
+    /// More pools were quarantined than may be.
+    PoolsQuarantined = 23,
     /// Everything stopped in time, and something was left.
     StopIncomplete = 30,
     /// Something did not stop in time.
@@ -43,7 +45,7 @@ pub enum Exit {
 
 impl Exit {
     /// Every code.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
@@ -58,6 +60,7 @@ impl Exit {
         Self::FuseTripped,
         Self::LedgerUnbalanced,
         Self::FleetFailed,
+        Self::PoolsQuarantined,
         Self::StopIncomplete,
         Self::StopTimedOut,
     ];

@@ -7,6 +7,7 @@ mod app;
 pub mod cli;
 pub mod config;
 pub mod cycles;
+pub mod dispatch;
 pub mod doctor;
 pub mod drain;
 pub mod exit;
@@ -23,5 +24,6 @@ pub mod scenario;
 pub mod solver;
 pub mod source;
 mod tally;
+pub mod verify;
 
 pub use app::Signals;

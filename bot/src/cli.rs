@@ -156,13 +156,23 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub health: Option<SocketAddr>,
 
+    /// Compare the reserves of the newest published block with what the source says of it. With the made-up chain
+    /// that is a second computation of it.
+    #[arg(long)]
+    pub verify: bool,
+
+    /// How many pools may be quarantined because the source says otherwise; with one more the run stops.
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "verify")]
+    pub max_quarantined: u32,
+
     /// How long stopping may take, in milliseconds: after that what has not stopped is cut off and left.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     pub stop_budget: u64,
 
     /// Inject a fault into a component's hook, to try out how a run stops: COMPONENT=KIND-HOOK with KIND
     /// `hang`, `slow`, `fail` or `panic`, and HOOK `start`, `quiesce`, `drain` or `stop`. `panic-run` ends the
-    /// thread of `source`, `pump` or `drain` after a few blocks.
+    /// thread of `source`, `pump` or `drain` after a few blocks. With `verifier` and `run` the fault is its reader's, which
+    /// may also `lie`.
     #[arg(long, value_name = "FAULT", hide = true)]
     pub inject: Vec<FaultArg>,
 
@@ -246,6 +256,8 @@ pub enum FaultKind {
     Fail,
     /// It panics.
     Panic,
+    /// It answers, and wrongly: the reader of the verifier alone.
+    Lie,
 }
 
 /// A hook of a component.
@@ -263,11 +275,12 @@ pub enum Hook {
     Run,
 }
 
-const KINDS: [(&str, FaultKind); 4] = [
+const KINDS: [(&str, FaultKind); 5] = [
     ("hang", FaultKind::Hang),
     ("slow", FaultKind::Slow),
     ("fail", FaultKind::Fail),
     ("panic", FaultKind::Panic),
+    ("lie", FaultKind::Lie),
 ];
 
 const HOOKS: [(&str, Hook); 5] = [
@@ -286,6 +299,9 @@ impl FromStr for FaultArg {
             let (kind, hook) = rest.split_once('-')?;
             let kind = KINDS.iter().find(|(name, _)| *name == kind)?.1;
             let hook = HOOKS.iter().find(|(name, _)| *name == hook)?.1;
+            if kind == FaultKind::Lie && (component, hook) != ("verifier", Hook::Run) {
+                return None;
+            }
             Some(Self {
                 component: component.to_owned(),
                 kind,

@@ -39,6 +39,8 @@ pub enum Exit {
     LedgerUnbalanced = 21,
     /// The fleet stopped taking or finishing units.
     FleetFailed = 22,
+    /// More pools were quarantined than may be.
+    PoolsQuarantined = 23,
     /// Everything stopped in time, and something was left.
     StopIncomplete = 30,
     /// Something did not stop in time.
@@ -47,7 +49,7 @@ pub enum Exit {
 
 impl Exit {
     /// Every code.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
@@ -64,6 +66,7 @@ impl Exit {
         Self::FuseTripped,
         Self::LedgerUnbalanced,
         Self::FleetFailed,
+        Self::PoolsQuarantined,
         Self::StopIncomplete,
         Self::StopTimedOut,
     ];

@@ -8,6 +8,7 @@ pub mod capture;
 pub mod cli;
 pub mod config;
 pub mod cycles;
+pub mod dispatch;
 pub mod doctor;
 pub mod drain;
 pub mod exit;
@@ -27,5 +28,6 @@ pub mod solver;
 pub mod source;
 mod start;
 mod tally;
+pub mod verify;
 
 pub use app::Signals;

@@ -84,6 +84,16 @@ pub enum RunError {
     /// The pump stopped.
     #[error(transparent)]
     Pump(#[from] PumpError),
+    /// Too many pools are not what the source says they are.
+    #[error(
+        "{pools} pools are quarantined because the source says otherwise, and {most} may be (--max-quarantined)"
+    )]
+    Quarantined {
+        /// Pools that are.
+        pools: u64,
+        /// Pools that may be.
+        most: u32,
+    },
     /// A scenario did not end as it must.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
@@ -165,6 +175,7 @@ impl RunError {
             | Self::Cut => Exit::Failed,
             Self::Pump(PumpError::Fuse { .. }) => Exit::FuseTripped,
             Self::Crawl(_) | Self::Pump(_) => Exit::FleetFailed,
+            Self::Quarantined { .. } => Exit::PoolsQuarantined,
             Self::Scenario(_) => Exit::Scenario,
             Self::Unbalanced => Exit::LedgerUnbalanced,
             Self::Components(_) | Self::Threads(_) => Exit::BootConfig,

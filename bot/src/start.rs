@@ -157,6 +157,17 @@ impl Start {
         }
     }
 
+    /// The source once more, from its beginning, if it is one that is made up.
+    pub(crate) fn again(&self) -> Result<Option<EmbeddedSource>, RunError> {
+        let base = self.base_id()?;
+        Ok(match &self.events {
+            Events::MadeUp(config) => {
+                Some(EmbeddedSource::new(self.market.clone(), base, *config)?)
+            }
+            Events::Capture(_) => None,
+        })
+    }
+
     /// The source.
     pub(crate) fn source(self) -> Result<Box<dyn BlockSource + Send>, RunError> {
         let base = self.base_id()?;

@@ -1,9 +1,13 @@
 //! The totals of a run.
 
+use crate::dispatch::VerifierStatus;
 use crate::pipeline::BlockResult;
 use crate::publish::micros;
-use crate::report::{BinTiming, LaneRecord, PercentileRecord, SummaryRecord, SummaryTiming};
+use crate::report::{
+    BinTiming, LaneRecord, PercentileRecord, SummaryRecord, SummaryTiming, VerifierRecord,
+};
 use hdrhistogram::Histogram;
+use regatta_core::role::{FLEET_ROLES, WorkerRole};
 use regatta_portable::{CloseReport, FleetStatus};
 use std::time::Duration;
 
@@ -108,6 +112,7 @@ impl Totals {
         &self,
         status: &FleetStatus,
         closed: CloseReport,
+        verifier: Option<VerifierStatus>,
         show: impl Fn(u128) -> String,
     ) -> SummaryRecord {
         let ledger: Vec<LaneRecord> = status
@@ -126,6 +131,10 @@ impl Totals {
         let settled = ledger
             .iter()
             .all(|lane| lane.in_flight + lane.waiting + lane.uncollected == 0);
+        // The verifier takes the newest block when it comes to it.
+        let (on_time, ledger) = ledger
+            .into_iter()
+            .partition(|lane| lane.role == name_of(WorkerRole::Verifier));
         SummaryRecord {
             blocks: self.blocks,
             touched: self.touched,
@@ -159,7 +168,29 @@ impl Totals {
                 suppressed_intake: status.lanes.iter().map(|l| l.counters.suppressed).sum(),
                 handed_back: status.lanes.iter().map(|l| l.counters.handed_back).sum(),
                 ticks: status.host.ticks,
+                ledger: on_time,
+                verifier: verifier.map(verifier_record),
             },
         }
+    }
+}
+
+fn name_of(role: WorkerRole) -> &'static str {
+    FLEET_ROLES.get(role.id()).map_or("", |spec| spec.name)
+}
+
+const fn verifier_record(status: VerifierStatus) -> VerifierRecord {
+    VerifierRecord {
+        published: status.published,
+        skipped: status.skipped,
+        verified: status.verified,
+        reverted: status.reverted,
+        read_failed: status.read_failed,
+        read_timed_out: status.read_timed_out,
+        not_run: status.not_run,
+        compared: status.compared,
+        unread: status.unread,
+        left_out: status.left_out,
+        quarantined: status.found_out,
     }
 }

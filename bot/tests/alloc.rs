@@ -9,6 +9,7 @@
 )]
 
 use regatta_bot::cycles::CycleGraph;
+use regatta_bot::dispatch::VerifierPipe;
 use regatta_bot::pipeline::{
     Arbitrage, Next, Pump, PumpConfig, Unwatched, World, crawl, fleet_config,
 };
@@ -120,19 +121,23 @@ fn a_warm_pump_allocates_its_results_only() {
     // The same blocks again touch the same cycles, so by the third time every buffer is as large as it
     // has to be. In 30 blocks groups do not move to other bins, which would be another matter.
     let mut touched = 0;
+    // The way to the verifier, which takes none of it: every block replaces the one before.
+    let pipe = VerifierPipe::new();
     for _ in 0..2 {
         for block in &blocks {
-            touched += pump
-                .run(std::slice::from_ref(block))
-                .unwrap()
-                .tally
-                .expected;
+            let result = pump.run(std::slice::from_ref(block)).unwrap();
+            touched += result.tally.expected;
+            let world = fleet.workload().world();
+            pipe.publish(block.head(), &result.moved, world.market());
         }
     }
     assert!(touched > 10_000, "{touched} cycles are no load");
     for block in &blocks {
         let before = allocations();
         let result = pump.run(std::slice::from_ref(block)).unwrap();
+        let world = fleet.workload().world();
+        pipe.publish(block.head(), &result.moved, world.market());
+        drop(world);
         let allocated = allocations() - before;
         assert!(
             allocated <= PER_RESULT,

@@ -198,6 +198,12 @@ impl<T> LatestWins<T> {
         }
     }
 
+    /// The value that waits to be taken.
+    #[must_use]
+    pub const fn held(&self) -> Option<&T> {
+        self.held.as_ref()
+    }
+
     /// Takes the newest value, with its number, unless it was taken already.
     pub fn take(&mut self) -> Option<(u64, T)> {
         self.newest.zip(self.held.take())

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// How long a slow hook takes longer.
-const SLOW: Duration = Duration::from_millis(300);
+pub(super) const SLOW: Duration = Duration::from_millis(300);
 
 /// `component`, with the faults that are meant for it.
 pub(super) fn around(
@@ -58,6 +58,8 @@ impl Faulty {
                     return Err(Failed::new("injected", "a fault that was injected"));
                 }
                 FaultKind::Panic => panic!("a fault that was injected"),
+                // No hook answers anything.
+                FaultKind::Lie => {}
             }
         }
         Ok(())

@@ -94,7 +94,8 @@ impl Component for FleetComponent {
         };
         let closed = fleet.close(until.saturating_duration_since(Instant::now()));
         let status = fleet.status();
-        let summary = stage.totals().summary(&status, closed, |amount| {
+        let verifier = stage.dispatch().verifier().map(|pipe| pipe.status());
+        let summary = stage.totals().summary(&status, closed, verifier, |amount| {
             let world = fleet.workload().world();
             crate::publish::show_amount(amount, world.market().token(stage.graph().base()))
         });

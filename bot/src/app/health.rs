@@ -3,20 +3,48 @@
 //! Both go on from first to last: they answer, and keep the watchdog quiet, while everything else stops.
 
 use super::stage::Stage;
-use crate::health::{Answer, Health, Notifier, Reason, Server};
+use crate::dispatch::{Clock, Tick};
+use crate::health::{Answer, HeadSeen, Health, Notifier, Reason, Server};
 use regatta_core::component::{Probe, Remaining, RuntimeState, Unready};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::census::ThreadSpec;
 use regatta_portable::runtime::{Came, Component, Context, Failed, Handle, Vitals};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What the probes are answered from.
 struct Answers {
     runtime: Handle,
+    head: LastHead,
+}
+
+/// The newest header, as the clock tells it.
+#[derive(Clone, Default)]
+struct LastHead(Arc<Mutex<Option<Tick>>>);
+
+impl LastHead {
+    fn of(clock: &Clock) -> Self {
+        let last = Self::default();
+        let told = last.clone();
+        clock.call("health", move |tick| *told.lock() = Some(*tick));
+        last
+    }
+
+    /// Held for a copy, so the source's thread may wait for it.
+    fn lock(&self) -> MutexGuard<'_, Option<Tick>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seen(&self) -> Option<HeadSeen> {
+        let tick = (*self.lock())?;
+        Some(HeadSeen {
+            number: tick.head.number,
+            age_ms: u64::try_from(tick.at.elapsed().as_millis()).unwrap_or(u64::MAX),
+        })
+    }
 }
 
 fn reason(unready: &Unready) -> Reason {
@@ -50,10 +78,14 @@ impl Health for Answers {
             reasons.push(Reason::new("threads", "not_reconciled"));
         }
         reasons.extend(readiness.missing.iter().map(reason));
-        if readiness.is_ready() {
+        let answer = if readiness.is_ready() {
             Answer::yes(state)
         } else {
             Answer::no(state, reasons)
+        };
+        Answer {
+            head: self.head.seen(),
+            ..answer
         }
     }
 }
@@ -103,6 +135,7 @@ impl Component for ServerComponent {
     fn start(&mut self, context: Context) -> Result<Came, Failed> {
         let answers = Arc::new(Answers {
             runtime: context.runtime,
+            head: LastHead::of(self.stage.dispatch().clock()),
         });
         let server = Server::start(self.addr, answers, self.stage.census())
             .map_err(|error| Failed::new("no_endpoint", error))?;
@@ -167,6 +200,8 @@ impl Component for WatchdogComponent {
         };
         let answers = Answers {
             runtime: context.runtime,
+            // The service manager is told no details.
+            head: LastHead::default(),
         };
         let (stop, stopped) = channel();
         let spec = ThreadSpec {

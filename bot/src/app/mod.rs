@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! drain ◄── fleet ◄── pump ──► source        (what each needs points to it)
+//!              ▲───── verifier ──▲ ◄── pump   (where blocks are verified)
 //! signals, health, watchdog: the control plane, up from first to last
 //! ```
 //!
@@ -18,10 +19,12 @@ mod fault;
 mod fleet;
 mod health;
 mod pump;
+mod quarantine;
 mod signals;
 mod source;
 mod stage;
 mod threads;
+mod verifier;
 
 pub(crate) use signals::Asked;
 pub use signals::Signals;
@@ -83,13 +86,16 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
         registered("drain", &[], Plane::Data, drain::component(stage)),
         registered("fleet", &["drain"], Plane::Data, fleet::component(stage)),
         registered("source", &[], Plane::Data, source::component(stage)),
-        registered(
-            "pump",
-            &["drain", "fleet", "source"],
-            Plane::Data,
-            pump::component(stage),
-        ),
     ]);
+    let mut pump_needs: &[_] = &["drain", "fleet", "source"];
+    if let Some(pipe) = stage.dispatch().verifier() {
+        let component = verifier::component(stage, pipe);
+        components.push(registered("verifier", pump_needs, Plane::Data, component));
+        // Its last block is verified after it has ended.
+        pump_needs = &["drain", "fleet", "source", "verifier"];
+    }
+    let component = pump::component(stage);
+    components.push(registered("pump", pump_needs, Plane::Data, component));
     let names: Vec<_> = components.iter().map(|c| c.spec.name).collect();
     let claims = threads::claims(stage.args(), stage.plan(), &names);
     threads::granted(stage.args(), stage.plan(), &claims)?;

@@ -1,5 +1,6 @@
 //! The block pump as a component: a thread that crawls and then follows the blocks.
 
+use super::quarantine;
 use super::stage::{FATAL_BLOCK, Stage};
 use crate::machine::Sampling;
 use crate::pipeline::{Arbitrage, CrawlError, Feed, Pump, PumpConfig, Watch};
@@ -273,13 +274,17 @@ fn follow(
     };
     let mut pump = Pump::new(fleet, config, watch)?;
     let (mut events, mut blocks): (Vec<Event>, Vec<Block>) = (Vec::new(), Vec::new());
+    let mut findings = Vec::new();
     let began = Instant::now();
     while !stage.is_interrupted() {
         feed.next_batch(&mut events, watch)?;
         for event in events.drain(..) {
             match event {
                 Event::Block(block) => blocks.push(block),
-                Event::Reverted { number, .. } => return Err(RunError::Reverted { number }),
+                Event::Reverted { number, hash } => {
+                    stage.dispatch().reverted(hash);
+                    return Err(RunError::Reverted { number });
+                }
                 // The made-up chain, the one source until a node is, says neither.
                 Event::Pools(_) | Event::Reread { .. } => return Err(RunError::Cut),
             }
@@ -289,6 +294,7 @@ fn follow(
         };
         shared.life().in_hand = blocks.len() as u64;
         stage.suffer("pump", newest.number);
+        quarantine::take(stage, fleet, &mut findings)?;
         let result = pump.run(&blocks)?;
         for block in earlier {
             stage.totals().miss();
@@ -306,6 +312,13 @@ fn follow(
         let record =
             publish::block_record(&stage.origin().chain, newest, &result, stage.graph(), fleet);
         stage.emit_of_pump(Record::Block(record))?;
+        if let Some(verifier) = stage.dispatch().verifier() {
+            verifier.publish(
+                newest.head(),
+                &result.moved,
+                fleet.workload().world().market(),
+            );
+        }
         shared.life().in_hand = 0;
         blocks.clear();
     }

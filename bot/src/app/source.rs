@@ -1,9 +1,11 @@
 //! The chain source as a component.
 
 use super::stage::Stage;
+use crate::dispatch::Clock;
 use crate::pipeline::{Feed, LiveFeed, LiveSource};
 use crate::run::RunError;
 use crate::source::{BlockSource, Event, SourceError};
+use crate::verify::Recomputed;
 use regatta_core::component::{Probe, Remaining};
 use regatta_portable::runtime::{Came, Component, Context, Failed, Vitals};
 use std::sync::Arc;
@@ -94,6 +96,11 @@ impl SourceComponent {
     fn feed(&mut self) -> Result<Feed, RunError> {
         let args = self.stage.args();
         let start = self.stage.take_start().ok_or(RunError::Cut)?;
+        if args.verify
+            && let Some(again) = start.again()?
+        {
+            self.stage.set_reader(Box::new(Recomputed::new(again)));
+        }
         let source = start.source()?;
         let source: Box<dyn BlockSource + Send> = if self.stage.is_to_die("source") {
             Box::new(Mortal {
@@ -103,11 +110,12 @@ impl SourceComponent {
         } else {
             source
         };
+        let clock = Arc::clone(self.stage.dispatch().clock());
         Ok(match args.source.block_time {
-            0 => Feed::Replay(source),
+            0 => Feed::Replay(Box::new(Ticking { source, clock })),
             ms => {
                 let interval = Duration::from_millis(ms);
-                let (feed, live) = LiveFeed::start(source, interval, self.stage.census())?;
+                let (feed, live) = LiveFeed::start(source, interval, clock, self.stage.census())?;
                 self.live = Some(live);
                 Feed::Live(feed)
             }
@@ -127,6 +135,20 @@ impl BlockSource for Mortal {
         if let Some(Event::Block(block)) = &event {
             self.stage.suffer("source", block.number);
         }
+        Ok(event)
+    }
+}
+
+/// A source whose blocks tick as they are taken.
+struct Ticking {
+    source: Box<dyn BlockSource + Send>,
+    clock: Arc<Clock>,
+}
+
+impl BlockSource for Ticking {
+    fn next_event(&mut self) -> Result<Option<Event>, SourceError> {
+        let event = self.source.next_event()?;
+        self.clock.tick_of(event.as_ref());
         Ok(event)
     }
 }

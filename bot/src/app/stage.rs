@@ -3,6 +3,7 @@
 use crate::cli::{FaultKind, Hook, LogArg, RunArgs};
 use crate::config::ConfigFile;
 use crate::cycles::CycleGraph;
+use crate::dispatch::Dispatch;
 use crate::drain::{Drain, Item, Refusal, Refused};
 use crate::machine::Seats;
 use crate::pipeline::{Arbitrage, Feed, FeedCloser};
@@ -10,6 +11,7 @@ use crate::report::{PlanRecord, Record};
 use crate::run::RunError;
 use crate::start::{Origin, Start};
 use crate::tally::Totals;
+use crate::verify::ReserveReader;
 use regatta_core::plan::FleetPlan;
 use regatta_portable::{Census, Fleet, FleetConfig};
 use std::io;
@@ -56,12 +58,13 @@ pub(crate) struct Stage {
     graph: Arc<CycleGraph>,
     census: Census,
     out: Mutex<Option<Out>>,
-    drain: OnceLock<Drain>,
+    dispatch: Dispatch,
     boot: Mutex<Option<Boot>>,
     origin: Origin,
     start: Mutex<Option<Start>>,
     fleet: OnceLock<Arc<Fleet<Arbitrage>>>,
     feed: Mutex<Option<Feed>>,
+    reader: Mutex<Option<Box<dyn ReserveReader>>>,
     closer: OnceLock<FeedCloser>,
     /// The pump is to take no more blocks, and to give up what it waits for.
     interrupted: AtomicBool,
@@ -83,12 +86,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Stage {
     pub(crate) fn new(ready: Ready, bins: u8, census: Census) -> Self {
         Self {
+            dispatch: Dispatch::new(ready.args.verify),
             args: ready.args,
             plan: ready.plan,
             seats: ready.seats,
             census,
             out: Mutex::new(Some(ready.out)),
-            drain: OnceLock::new(),
             boot: Mutex::new(Some(Boot {
                 workload: ready.workload,
                 config: ready.config,
@@ -99,6 +102,7 @@ impl Stage {
             graph: ready.graph,
             fleet: OnceLock::new(),
             feed: Mutex::new(None),
+            reader: Mutex::new(None),
             closer: OnceLock::new(),
             interrupted: AtomicBool::new(false),
             cut: AtomicBool::new(false),
@@ -175,6 +179,20 @@ impl Stage {
         lock(&self.feed).take()
     }
 
+    /// Takes what can be asked for reserves, if the source can.
+    pub(crate) fn set_reader(&self, reader: Box<dyn ReserveReader>) {
+        *lock(&self.reader) = Some(reader);
+    }
+
+    pub(crate) fn take_reader(&self) -> Option<Box<dyn ReserveReader>> {
+        lock(&self.reader).take()
+    }
+
+    /// The pipes by which things are handed on.
+    pub(crate) const fn dispatch(&self) -> &Dispatch {
+        &self.dispatch
+    }
+
     pub(crate) fn totals(&self) -> MutexGuard<'_, Totals> {
         lock(&self.totals)
     }
@@ -185,11 +203,11 @@ impl Stage {
     }
 
     pub(crate) fn set_drain(&self, drain: Drain) {
-        self.drain.get_or_init(|| drain);
+        self.dispatch.set_drain(drain);
     }
 
     pub(crate) fn drain(&self) -> Option<&Drain> {
-        self.drain.get()
+        self.dispatch.drain()
     }
 
     /// The threads of a component that live, those of its hooks apart.

@@ -20,7 +20,7 @@ struct Service {
     has: fn(&RunArgs) -> bool,
 }
 
-const SERVICES: [Service; 7] = [
+const SERVICES: [Service; 8] = [
     service("signals", "signals", "rg-signals", 1, |_| true),
     service("health", "health", "rg-health", 1, |args| {
         args.health.is_some()
@@ -31,6 +31,7 @@ const SERVICES: [Service; 7] = [
     service("source", "source", "rg-source", 1, |args| {
         args.source.block_time > 0
     }),
+    service("verifier", "verifier", "rg-verifier", 1, |args| args.verify),
     service("pump", "pump", "rg-pump", 1, |_| true),
 ];
 
@@ -128,9 +129,9 @@ mod tests {
                 bindings: Bindings { pinned: true },
             })
             .unwrap();
-            let args = args(&["--block-time", "5", "--health", "127.0.0.1:1"]);
+            let args = args(&["--block-time", "5", "--health", "127.0.0.1:1", "--verify"]);
             let all = [
-                "signals", "health", "watchdog", "drain", "fleet", "source", "pump",
+                "signals", "health", "watchdog", "drain", "fleet", "source", "verifier", "pump",
             ];
             let mut claimed = claims(&args, &plan, &all);
             granted(&args, &plan, &claimed).unwrap();
@@ -151,11 +152,11 @@ mod tests {
                 ("pump", 2, 1)
             );
         }
-        // A replay has no thread for its source, and who asks for none has no endpoint.
+        // A replay has no thread for its source, and who asks for none has no endpoint and no verifier.
         let few = rows(&args(&[]));
         assert!(
             few.iter()
-                .all(|row| !["source", "health"].contains(&row.resource))
+                .all(|row| !["source", "health", "verifier"].contains(&row.resource))
         );
     }
 }

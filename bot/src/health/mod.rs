@@ -47,6 +47,18 @@ pub struct Answer {
     pub state: &'static str,
     /// Why not; with a yes, what is degraded.
     pub reasons: Vec<Reason>,
+    /// The newest header of the chain, where one has come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadSeen>,
+}
+
+/// The newest header that the source has told of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct HeadSeen {
+    /// Its height.
+    pub number: u64,
+    /// Milliseconds since it came.
+    pub age_ms: u64,
 }
 
 impl Answer {
@@ -57,6 +69,7 @@ impl Answer {
             ok: true,
             state,
             reasons: Vec::new(),
+            head: None,
         }
     }
 
@@ -67,6 +80,7 @@ impl Answer {
             ok: false,
             state,
             reasons,
+            head: None,
         }
     }
 }

@@ -12,7 +12,7 @@
 //! - Whatever clients do, the thread ends within its deadline once told. Only an answer that does not come
 //!   back from [`Health`] can keep it, and then [`Server::stop`] says so.
 
-use super::{Answer, Health, Reason};
+use super::{Answer, HeadSeen, Health, Reason};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -363,6 +363,8 @@ struct Readyz<'a> {
 struct Why<'a> {
     state: &'static str,
     reasons: &'a [Reason],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<HeadSeen>,
 }
 
 #[derive(Serialize)]
@@ -396,6 +398,7 @@ impl Reply {
         let why = Why {
             state: answer.state,
             reasons: &answer.reasons,
+            head: answer.head,
         };
         Self::json(status, &body(answer.ok, why))
     }

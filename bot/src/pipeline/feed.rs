@@ -6,6 +6,7 @@
 
 use super::queue::{Declined, Popped, Queue};
 use super::watch::Watch;
+use crate::dispatch::Clock;
 use crate::source::{BlockSource, Event, SourceError};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::Census;
@@ -167,10 +168,12 @@ impl FeedCloser {
 }
 
 impl LiveFeed {
-    /// Starts the source's thread.
+    /// Starts the source's thread, on which `clock` is told of each header when it is due, whether the pump takes it or
+    /// not.
     pub fn start(
         source: Box<dyn BlockSource + Send>,
         interval: Duration,
+        clock: Arc<Clock>,
         census: &Census,
     ) -> Result<(Self, LiveSource), CensusError> {
         let queue = Arc::new(Queue::new(PENDING));
@@ -186,7 +189,8 @@ impl LiveFeed {
         let of_thread = Leaving(Arc::clone(&queue));
         let thread = census.spawn(spec, move || {
             let _runs = runs;
-            let ended = deliver(source, interval, &of_thread.0);
+            let ended = deliver(source, interval, &clock, &of_thread.0);
+            clock.stop();
             of_thread.0.push_last(Delivery::Ended(ended));
         })?;
         let feed = Self {
@@ -312,11 +316,16 @@ impl Drop for Leaving {
 fn deliver(
     mut source: Box<dyn BlockSource + Send>,
     interval: Duration,
+    clock: &Clock,
     queue: &Queue<Delivery>,
 ) -> Result<(), SourceError> {
     let mut due = Instant::now();
     while let Some(event) = source.next_event()? {
-        if !queue.wait_open(due) || queue.push(Delivery::Event(event)).is_err() {
+        if !queue.wait_open(due) {
+            break;
+        }
+        clock.tick_of(Some(&event));
+        if queue.push(Delivery::Event(event)).is_err() {
             break;
         }
         due += interval;

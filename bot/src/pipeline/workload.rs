@@ -8,6 +8,7 @@ use super::world::World;
 use super::{GROUP, REGISTRATION_WINDOW};
 use crate::cycles::Cycle;
 use crate::partition::{Partition, PartitionError, Policy};
+use crate::verify::VerifyJob;
 use regatta_core::outcome::{FuseTrip, Tally};
 use regatta_core::plan::FleetPlan;
 use regatta_core::role::{FLEET_ROLES, WorkerRole};
@@ -27,6 +28,8 @@ pub enum Unit {
     Merge(Box<MergeJob>),
     /// `SimDriver`: simulate a candidate exactly.
     Simulate(SimJob),
+    /// Verifier: compare the reserves of a block with what the source says of it.
+    Verify(Box<VerifyJob>),
 }
 
 /// What a unit yields.
@@ -42,6 +45,8 @@ pub enum Output {
     Merged(Box<MergeJob>, Result<Tally, FuseTrip>),
     /// The exact result.
     Simulated(Simulated),
+    /// The block with what was found out.
+    Verified(Box<VerifyJob>),
 }
 
 /// The workload: the world that every unit reads.
@@ -138,6 +143,10 @@ impl Workload for Arbitrage {
                 Output::Merged(job, tally)
             }
             Unit::Simulate(job) => Output::Simulated(job.run()),
+            Unit::Verify(mut job) => {
+                job.run();
+                Output::Verified(job)
+            }
         }
     }
 }
@@ -145,8 +154,11 @@ impl Workload for Arbitrage {
 /// Simulations that the pump keeps outstanding: as many as there are slots.
 pub(crate) const SIM_WINDOW: u32 = 4;
 
+/// Comparisons that the verifier keeps outstanding.
+const VERIFY_WINDOW: u32 = 1;
+
 /// The fleet of the bot: the shipped roles by `plan`, a lane for each role that has work, and the
-/// windows of the two producers.
+/// windows of the producers.
 #[must_use]
 pub fn fleet_config(plan: FleetPlan, bins: u8) -> FleetConfig {
     FleetConfig::new(&FLEET_ROLES, plan)
@@ -161,4 +173,6 @@ pub fn fleet_config(plan: FleetPlan, bins: u8) -> FleetConfig {
         .window("pump", WorkerRole::Merge, 1)
         .lane(WorkerRole::SimDriver, SIM_WINDOW)
         .window("pump", WorkerRole::SimDriver, SIM_WINDOW)
+        .lane(WorkerRole::Verifier, VERIFY_WINDOW)
+        .window("verifier", WorkerRole::Verifier, VERIFY_WINDOW)
 }

@@ -3,6 +3,7 @@
 use crate::cycles::{Cycle, CycleGraph, CycleId, CycleIndex, CycleTable};
 use crate::market::{ApplyError, Market, PoolId, ReserveUpdate};
 use crate::solver::{HOPS_MAX, Hop, rate};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -26,6 +27,8 @@ pub struct World {
     rates: Vec<f64>,
     /// What the exact solver needs, per edge.
     hops: Vec<Option<Hop>>,
+    /// Pools that are traded through no more, whatever their reserves.
+    quarantined: BTreeSet<PoolId>,
 }
 
 impl World {
@@ -37,6 +40,7 @@ impl World {
         let mut world = Self {
             rates: vec![0.0; graph.edges().len()],
             hops: vec![None; graph.edges().len()],
+            quarantined: BTreeSet::new(),
             market,
             graph,
             table,
@@ -153,13 +157,31 @@ impl World {
         Some(hops)
     }
 
-    /// Brings the two edges of a pool in line with its reserves.
+    /// Takes a pool out of trade for good: its edges have no hop and a rate of zero, so no cycle over it passes the
+    /// screen or is simulated, whatever its reserves become. `false` if it is out already.
+    pub fn quarantine(&mut self, pool: PoolId) -> bool {
+        let new = self.quarantined.insert(pool);
+        self.refresh(pool);
+        new
+    }
+
+    /// The pools that were taken out of trade.
+    #[must_use]
+    pub const fn quarantined(&self) -> &BTreeSet<PoolId> {
+        &self.quarantined
+    }
+
+    /// Brings the two edges of a pool in line with its reserves, or takes them out of trade.
     fn refresh(&mut self, pool: PoolId) {
         let Some(edges) = self.graph.edges_of(pool) else {
             return;
         };
         for id in edges {
-            let hop = self.market.hop(pool, self.graph.edge(id).direction).hop();
+            let hop = if self.quarantined.contains(&pool) {
+                None
+            } else {
+                self.market.hop(pool, self.graph.edge(id).direction).hop()
+            };
             self.rates[id.index()] = hop.as_ref().map_or(0.0, rate);
             self.hops[id.index()] = hop;
         }

@@ -15,8 +15,9 @@ mod text;
 pub use canonical::canonical;
 pub use record::{
     BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
-    HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, Record,
-    ScenarioRecord, ScenarioTiming, SeatsRecord, SummaryRecord, SummaryTiming, WinnerRecord,
+    HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, QuarantineRecord,
+    Record, ReservesRecord, ScenarioRecord, ScenarioTiming, SeatsRecord, SummaryRecord,
+    SummaryTiming, VerifierRecord, WinnerRecord,
 };
 
 pub(crate) use text::{cores, write_seats, write_shares};

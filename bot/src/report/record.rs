@@ -16,6 +16,8 @@ pub enum Record {
     Block(BlockRecord),
     /// One per block that was coalesced into a later one.
     Missed(MissedRecord),
+    /// A pool was taken out of trade.
+    Quarantine(QuarantineRecord),
     /// The end of a scenario.
     Scenario(ScenarioRecord),
     /// Last.
@@ -270,6 +272,40 @@ pub struct MissedRecord {
     pub covered_by: u64,
 }
 
+/// A pool whose reserves are not what the source says. From here on no trade goes through it.
+#[derive(Clone, Debug, Serialize)]
+pub struct QuarantineRecord {
+    /// The chain.
+    pub chain: &'static str,
+    /// The pool.
+    pub pool: Address,
+    /// The height of the block at which they differ.
+    pub number: u64,
+    /// Its identity.
+    pub hash: BlockHash,
+    /// What the run had.
+    pub expected: ReservesRecord,
+    /// What the source says.
+    pub read: ReservesRecord,
+}
+
+/// Reserves of a pool.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ReservesRecord {
+    /// Of the first token.
+    #[serde(serialize_with = "decimal")]
+    pub reserve0: u128,
+    /// Of the second token.
+    #[serde(serialize_with = "decimal")]
+    pub reserve1: u128,
+}
+
+impl From<(u128, u128)> for ReservesRecord {
+    fn from((reserve0, reserve1): (u128, u128)) -> Self {
+        Self { reserve0, reserve1 }
+    }
+}
+
 /// How a scenario went.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScenarioRecord {
@@ -376,6 +412,37 @@ pub struct SummaryTiming {
     pub handed_back: u64,
     /// Backstop ticks.
     pub ticks: u64,
+    /// The unit ledger of the lanes whose number of units depends on timing.
+    pub ledger: Vec<LaneRecord>,
+    /// What the verifier did, if there was one.
+    pub verifier: Option<VerifierRecord>,
+}
+
+/// What the verifier did with the blocks that were published.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct VerifierRecord {
+    /// Blocks published.
+    pub published: u64,
+    /// Of these, skipped for a newer one.
+    pub skipped: u64,
+    /// Of these, compared.
+    pub verified: u64,
+    /// Of these, dropped because they were reverted.
+    pub reverted: u64,
+    /// Of these, not read.
+    pub read_failed: u64,
+    /// Of these, not read in time.
+    pub read_timed_out: u64,
+    /// Of these, not compared by the fleet.
+    pub not_run: u64,
+    /// Pools compared, over all blocks.
+    pub compared: u64,
+    /// Pools that the source said nothing of.
+    pub unread: u64,
+    /// Pools that moved and did not fit.
+    pub left_out: u64,
+    /// Pools quarantined.
+    pub quarantined: u64,
 }
 
 /// Walk times of a bin.

@@ -40,6 +40,8 @@ fn summary() -> Record {
             suppressed_intake: 0,
             handed_back: 0,
             ticks: 0,
+            ledger: Vec::new(),
+            verifier: None,
         },
     })
 }

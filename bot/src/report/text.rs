@@ -18,6 +18,19 @@ pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
                 missed.number, missed.covered_by
             )
         }
+        Record::Quarantine(pool) => {
+            let (expected, read) = (pool.expected, pool.read);
+            writeln!(
+                out,
+                "pool   {} quarantined: at block {} reserves {} and {} here, {} and {} at the source",
+                pool.pool,
+                pool.number,
+                expected.reserve0,
+                expected.reserve1,
+                read.reserve0,
+                read.reserve1
+            )
+        }
         Record::Scenario(scenario) => write_scenario(out, scenario),
         Record::Summary(summary) => write_summary(out, summary),
     }
@@ -217,7 +230,21 @@ fn write_summary(out: &mut impl Write, summary: &SummaryRecord) -> io::Result<()
         "paths  {} touched = {} solved + {} suppressed + {} failed",
         summary.touched, summary.solved, summary.suppressed, summary.failed
     )?;
-    for lane in &summary.ledger {
+    if let Some(verifier) = &timing.verifier {
+        writeln!(
+            out,
+            "verify {} of {} blocks, {} skipped, {} reverted, {} not read, {} not compared; {} pools compared, {} quarantined",
+            verifier.verified,
+            verifier.published,
+            verifier.skipped,
+            verifier.reverted,
+            verifier.read_failed + verifier.read_timed_out,
+            verifier.not_run,
+            verifier.compared,
+            verifier.quarantined
+        )?;
+    }
+    for lane in summary.ledger.iter().chain(&timing.ledger) {
         writeln!(
             out,
             "units  {:<18} {} submitted = {} in flight + {} waiting + {} resolved; {} uncollected",

@@ -6,8 +6,9 @@ use super::writers::{Kept, gated};
 use super::*;
 use regatta_core::dispatch::StallRule;
 use regatta_core::time::Duration as Span;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const CHILD: &str = "DRAIN_TEST_CHILD";
 const SIGABRT: i32 = 6;
@@ -148,4 +149,57 @@ fn a_drainer_that_is_gone_aborts_at_once() {
     assert_eq!(signal, Some(SIGABRT), "{stderr}");
     let part = "the drain has stalled: the pipe's consumer is gone with 1 items owed";
     assert!(stderr.contains(part), "{stderr}");
+}
+
+/// A process that was stopped for longer than the window, with items owed, has not stalled.
+#[test]
+fn a_stopped_process_is_no_stall() {
+    const TEST: &str = "aborts::a_stopped_process_is_no_stall";
+    // More than a loaded machine needs from the word to the signal.
+    let window = WINDOW * 5;
+    if std::env::var_os(CHILD).is_some() {
+        let config = DrainConfig {
+            rule: StallRule {
+                window: window.into(),
+                ..aborting().rule
+            },
+            ..aborting()
+        };
+        let drain = start(vec![("out", lines(Kept::default()))], config);
+        let wait = || {
+            eprintln!("owed");
+            // Until the parent closes it.
+            let _ = std::io::stdin().read(&mut [0]);
+        };
+        drain.send(Item::finalize(wait)).unwrap();
+        drain.send(Item::publish(record(1))).unwrap();
+        assert_eq!(drain.drain(far()).remaining, 0);
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", TEST, "--nocapture"])
+        .env(CHILD, "1")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let signal = |name: &str| {
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status();
+        assert!(sent.unwrap().success());
+    };
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert_eq!(line, "owed\n");
+    signal("-STOP");
+    pass(window + WINDOW);
+    signal("-CONT");
+    // The timer looks by now, and sees how much time has passed.
+    pass(WINDOW / 2);
+    drop(child.stdin.take());
+    let mut rest = String::new();
+    errors.read_to_string(&mut rest).unwrap();
+    let status = child.wait().unwrap();
+    assert!(status.success(), "{status}: {rest}");
 }

@@ -97,7 +97,8 @@ fn restart_may_help(exit: Exit) -> bool {
         | Exit::TooManySeats
         | Exit::BootConfig
         | Exit::FuseTripped
-        | Exit::LedgerUnbalanced => false,
+        | Exit::LedgerUnbalanced
+        | Exit::PoolsQuarantined => false,
     }
 }
 

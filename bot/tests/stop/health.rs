@@ -11,7 +11,7 @@ use std::time::Duration;
 const FAR: Duration = Duration::from_mins(1);
 
 /// Where the probes are answered, as the log says.
-fn endpoint(process: &mut Process) -> SocketAddr {
+pub(crate) fn endpoint(process: &mut Process) -> SocketAddr {
     process.says("probes are answered at");
     let line = process.line("probes are answered at");
     line.rsplit("http://")
@@ -22,7 +22,7 @@ fn endpoint(process: &mut Process) -> SocketAddr {
         .unwrap()
 }
 
-fn ask(addr: SocketAddr, path: &str) -> (u16, Value) {
+pub(crate) fn ask(addr: SocketAddr, path: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.set_read_timeout(Some(FAR)).unwrap();
     write!(

@@ -13,3 +13,4 @@ mod faults;
 mod health;
 mod process;
 mod signals;
+mod verifier;

@@ -68,14 +68,22 @@ impl Process {
 
     /// Returns once the run is in its blocks.
     pub(crate) fn in_blocks(&self) {
+        self.in_block(1);
+    }
+
+    /// Returns once so many blocks have run.
+    pub(crate) fn in_block(&self, count: usize) {
         let end = Instant::now() + FAR;
-        while !read_to_string(self.path())
-            .unwrap()
-            .contains(r#""type":"block""#)
-        {
+        while self.blocks() < count {
             assert!(Instant::now() < end, "no block");
             std::thread::yield_now();
         }
+    }
+
+    /// Blocks that have run.
+    pub(crate) fn blocks(&self) -> usize {
+        let out = read_to_string(self.path()).unwrap();
+        out.matches(r#""type":"block""#).count()
     }
 
     /// Returns once stderr has said this.

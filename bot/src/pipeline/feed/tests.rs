@@ -51,7 +51,7 @@ fn error() -> SourceError {
 fn live(steps: Vec<Step>) -> (Feed, Census, LiveSource) {
     let census = Census::new();
     let source = Box::new(Script(steps.into_iter(), 0));
-    let (live, source) = LiveFeed::start(source, Duration::ZERO, &census).unwrap();
+    let (live, source) = LiveFeed::start(source, Duration::ZERO, Arc::default(), &census).unwrap();
     (Feed::Live(live), census, source)
 }
 
@@ -110,8 +110,13 @@ impl BlockSource for Endless {
 fn a_feed_that_nobody_takes_from_makes_its_source_wait_and_can_be_dropped() {
     let census = Census::new();
     let (asked, asks) = mpsc::channel();
-    let (live, source) =
-        LiveFeed::start(Box::new(Endless(asked)), Duration::ZERO, &census).unwrap();
+    let (live, source) = LiveFeed::start(
+        Box::new(Endless(asked)),
+        Duration::ZERO,
+        Arc::default(),
+        &census,
+    )
+    .unwrap();
     // Those that wait, and the one that has no room.
     for _ in 0..=PENDING {
         asks.recv().unwrap();
@@ -129,8 +134,13 @@ fn a_feed_that_nobody_takes_from_makes_its_source_wait_and_can_be_dropped() {
 fn a_batch_is_bounded_however_fast_its_source_is() {
     let census = Census::new();
     let (asked, _asks) = mpsc::channel();
-    let (live, _source) =
-        LiveFeed::start(Box::new(Endless(asked)), Duration::ZERO, &census).unwrap();
+    let (live, _source) = LiveFeed::start(
+        Box::new(Endless(asked)),
+        Duration::ZERO,
+        Arc::default(),
+        &census,
+    )
+    .unwrap();
     let (mut feed, mut events) = (Feed::Live(live), Vec::new());
     feed.next_batch(&mut events, &crate::pipeline::Unwatched)
         .unwrap();
@@ -146,7 +156,8 @@ fn a_stopped_feed_does_not_wait_for_the_next_time() {
     let census = Census::new();
     let steps = vec![Step::Event, Step::Event];
     let source = Box::new(Script(steps.into_iter(), 0));
-    let (live, source) = LiveFeed::start(source, Duration::from_hours(1), &census).unwrap();
+    let (live, source) =
+        LiveFeed::start(source, Duration::from_hours(1), Arc::default(), &census).unwrap();
     let mut events = Vec::new();
     let mut feed = Feed::Live(live);
     feed.next_batch(&mut events, &crate::pipeline::Unwatched)
@@ -162,7 +173,8 @@ fn a_closed_feed_ends_for_who_waits() {
     let census = Census::new();
     let steps = vec![Step::Event, Step::Event];
     let source = Box::new(Script(steps.into_iter(), 0));
-    let (live, mut source) = LiveFeed::start(source, Duration::from_hours(1), &census).unwrap();
+    let (live, mut source) =
+        LiveFeed::start(source, Duration::from_hours(1), Arc::default(), &census).unwrap();
     let closer = live.closer();
     let (tell, told) = mpsc::channel();
     let spec = ThreadSpec::one("test", "waits");

@@ -120,7 +120,8 @@ fn a_live_feed_rests_while_it_waits_and_a_replay_never_does_before_its_end() {
     assert_eq!(batches, 1);
     assert_eq!(told, ["tend", "work", "tend", "rest"]);
     let census = Census::new();
-    let (live, _source) = LiveFeed::start(source(), Duration::from_millis(1), &census).unwrap();
+    let (live, _source) =
+        LiveFeed::start(source(), Duration::from_millis(1), Arc::default(), &census).unwrap();
     let (batches, told) = follow(Feed::Live(live));
     assert_eq!(batches, 1);
     // Block and end may each have come before anybody waited for them; whatever is waited for is rest.

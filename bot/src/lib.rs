@@ -10,6 +10,7 @@ pub mod cycles;
 pub mod doctor;
 pub mod drain;
 pub mod exit;
+mod follow;
 pub mod health;
 pub mod machine;
 pub mod market;

@@ -11,7 +11,7 @@ use crate::market::{Address, Market, csv};
 use crate::partition::PartitionError;
 use crate::pipeline::{
     Arbitrage, CrawlError, Crawled, FeedError, GROUP, Next, PumpError, REGISTRATION_WINDOW, Watch,
-    World, crawl, fleet_config,
+    World, WorldError, crawl, fleet_config,
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming};
@@ -76,14 +76,6 @@ pub enum RunError {
     /// There is no next block.
     #[error(transparent)]
     Feed(#[from] FeedError),
-    /// The source takes a block back, and this run has no journal to undo it by.
-    #[error(
-        "block {number} was reverted by its source, which a run without a journal cannot follow"
-    )]
-    Reverted {
-        /// The block.
-        number: u64,
-    },
     /// The pump stopped.
     #[error(transparent)]
     Pump(#[from] PumpError),
@@ -151,7 +143,10 @@ impl RunError {
             | Self::Graph(_)
             | Self::Config(_)
             | Self::Crawl(CrawlError::TableFull(_))
-            | Self::Pump(PumpError::World { .. }) => Exit::Input,
+            | Self::Pump(PumpError::World {
+                error: WorldError::Apply(_),
+                ..
+            }) => Exit::Input,
             Self::Boot(BootError::Binding(_)) => Exit::from(&BootRefused::BindingUnavailable),
             Self::Boot(BootError::Host(_) | BootError::Role { .. }) | Self::Partition(_) => {
                 Exit::BootConfig
@@ -159,7 +154,8 @@ impl RunError {
             Self::Boot(BootError::Thread(_) | BootError::Seat { .. })
             | Self::Thread(_)
             | Self::Feed(_)
-            | Self::Reverted { .. }
+            // The source does not say what a chain does.
+            | Self::Pump(PumpError::World { .. })
             | Self::Output(_)
             | Self::ComponentFailed { .. }
             | Self::Cut => Exit::Failed,

@@ -1,13 +1,13 @@
 //! The block pump as a component: a thread that crawls and then follows the blocks.
 
 use super::stage::{FATAL_BLOCK, Stage};
+use crate::follow::{Follower, Said};
 use crate::machine::Sampling;
-use crate::pipeline::{Arbitrage, CrawlError, Feed, Pump, PumpConfig, Watch};
-use crate::publish;
-use crate::report::{MissedRecord, Record};
-use crate::run::{CHAIN, RunError, crawl_record, crawl_with_progress};
+use crate::pipeline::{Arbitrage, CrawlError, Feed, PumpConfig, Watch};
+use crate::report::Record;
+use crate::run::{RunError, crawl_record, crawl_with_progress};
 use crate::scenario;
-use crate::source::{Block, Event};
+use crate::source::Event;
 use regatta_core::component::{ComponentId, DrainCounts, Probe, Remaining, StopReason};
 use regatta_core::plan::LaneBinding;
 use regatta_core::role::WorkerRole;
@@ -271,43 +271,51 @@ fn follow(
         top: usize::from(args.top),
         min_profit: args.min_profit,
     };
-    let mut pump = Pump::new(fleet, config, watch)?;
-    let (mut events, mut blocks): (Vec<Event>, Vec<Block>) = (Vec::new(), Vec::new());
+    let mut follower = Follower::new(fleet, config, feed.is_replay(), watch)?;
+    let mut events: Vec<Event> = Vec::new();
     let began = Instant::now();
     while !stage.is_interrupted() {
         feed.next_batch(&mut events, watch)?;
-        for event in events.drain(..) {
-            match event {
-                Event::Block(block) => blocks.push(block),
-                Event::Reverted { number, .. } => return Err(RunError::Reverted { number }),
-                // The made-up chain, the one source until a node is, says neither.
-                Event::Pools(_) | Event::Reread { .. } => return Err(RunError::Cut),
-            }
-        }
-        let Some((newest, earlier)) = blocks.split_last() else {
+        if events.is_empty() {
             break;
+        }
+        let blocks = || {
+            let blocks = events.iter().filter_map(|event| match event {
+                Event::Block(block) => Some(block.number),
+                _ => None,
+            });
+            blocks.rev()
         };
-        shared.life().in_hand = blocks.len() as u64;
-        stage.suffer("pump", newest.number);
-        let result = pump.run(&blocks)?;
-        for block in earlier {
-            stage.totals().miss();
-            stage.emit_of_pump(Record::Missed(MissedRecord {
-                chain: CHAIN,
-                number: block.number,
-                hash: block.hash,
-                covered_by: newest.number,
-            }))?;
+        shared.life().in_hand = blocks().count() as u64;
+        if let Some(newest) = blocks().next() {
+            stage.suffer("pump", newest);
         }
-        stage.totals().add(newest.number, &result);
-        if newest.number >= FATAL_BLOCK && stage.is_to_die("drain") {
-            stage.kill_drainer();
-        }
-        let record = publish::block_record(newest, &result, stage.graph(), fleet);
-        stage.emit_of_pump(Record::Block(record))?;
+        follower.take(events.drain(..), &mut |said| say(stage, said))?;
         shared.life().in_hand = 0;
-        blocks.clear();
     }
+    follower.finish(&mut |said| say(stage, said))?;
     stage.totals().elapsed = began.elapsed();
     Ok(())
+}
+
+/// Adds it up and hands it on.
+fn say(stage: &Stage, said: Said<'_>) -> Result<(), RunError> {
+    let record = match said {
+        Said::Block(record, result) => {
+            stage.totals().add(record.number, result);
+            if record.number >= FATAL_BLOCK && stage.is_to_die("drain") {
+                stage.kill_drainer();
+            }
+            Record::Block(record)
+        }
+        Said::Missed(record) => {
+            stage.totals().miss();
+            Record::Missed(record)
+        }
+        Said::Retract(record) => {
+            stage.totals().retract();
+            Record::Retract(record)
+        }
+    };
+    stage.emit_of_pump(record)
 }

@@ -16,6 +16,8 @@ pub enum Record {
     Block(BlockRecord),
     /// One per block that was coalesced into a later one.
     Missed(MissedRecord),
+    /// One per record that was published for a block that was reverted.
+    Retract(RetractRecord),
     /// The end of a scenario.
     Scenario(ScenarioRecord),
     /// Last.
@@ -258,7 +260,7 @@ pub struct BlockTiming {
 }
 
 /// A block that was coalesced into a later one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct MissedRecord {
     /// The chain.
     pub chain: &'static str,
@@ -266,8 +268,26 @@ pub struct MissedRecord {
     pub number: u64,
     /// Its identity.
     pub hash: BlockHash,
-    /// The height of the block whose cycle covers what it touched.
-    pub covered_by: u64,
+    /// The height of the block whose cycle covers what it touched; none if none came.
+    pub covered_by: Option<u64>,
+    /// Whether it was reverted before it could run.
+    pub orphaned: bool,
+}
+
+/// A record that was published does not hold: its block is no longer part of the chain. The fields are the
+/// record's key.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RetractRecord {
+    /// The chain.
+    pub chain: &'static str,
+    /// The block's height.
+    pub number: u64,
+    /// Its identity.
+    pub hash: BlockHash,
+    /// The pools of the cycle joined by `-`.
+    pub path: String,
+    /// The kind of the record that was published.
+    pub kind: &'static str,
 }
 
 /// How a scenario went.
@@ -323,6 +343,8 @@ pub struct SummaryRecord {
     pub failed: u64,
     /// Trades published.
     pub published: u64,
+    /// Of these, retracted.
+    pub retracted: u64,
     /// Simulations whose optimum could not be proved.
     pub unproved: u64,
     /// The best profit of any block, in the base token's smallest unit.

@@ -42,7 +42,8 @@ fn on_chain(chain: &'static str, number: u64) -> Record {
         chain,
         number,
         hash: BlockHash::new([7; 32]),
-        covered_by: number,
+        covered_by: Some(number),
+        orphaned: false,
     })
 }
 

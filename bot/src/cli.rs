@@ -5,7 +5,9 @@ mod capture;
 pub use capture::{CaptureArgs, ReplayArgs};
 
 use crate::market::Address;
+use crate::node::FactoryArg;
 use clap::{Parser, Subcommand, ValueEnum};
+use regatta_chain::endpoint::Endpoint;
 use regatta_core::affinity::SeatAffinity;
 use regatta_core::budget::MilliCpu;
 use regatta_core::plan::Profile;
@@ -99,7 +101,7 @@ pub struct SourceArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub base: Option<Address>,
 
-    /// How many blocks. Without it a made-up chain has 20, and a capture all that it has.
+    /// How many blocks. Without it a made-up chain has 20, a capture all that it has, and a node no end.
     #[arg(long, value_name = "N")]
     pub blocks: Option<u64>,
 
@@ -111,6 +113,24 @@ pub struct SourceArgs {
     /// blocks come at their own pace and those that come during a cycle are coalesced.
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400_000))]
     pub block_time: u64,
+
+    /// Follow an Ethereum node instead of making blocks up: ws://HOST:PORT, wss://HOST, or the path of an IPC socket.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["seed", "block_time"])]
+    pub rpc: Option<Endpoint>,
+
+    /// With --rpc: an exchange, by the contract that makes its pools, and its fee in hundredths of a per cent of the
+    /// input, 30 where none is given. May be given several times. Without --pools every pool of every factory is
+    /// followed; with --pools those of the files that are of one of the factories. New pools are followed either way.
+    #[arg(long, value_name = "ADDRESS[:FEE]", requires = "rpc")]
+    pub factory: Vec<FactoryArg>,
+
+    /// With --rpc: the chain that the node has to be on.
+    #[arg(long, value_name = "ID", requires = "rpc")]
+    pub chain_id: Option<u64>,
+
+    /// With --rpc: the most pools that are followed.
+    #[arg(long, value_name = "N", default_value_t = 20_000, requires = "rpc")]
+    pub most_pools: usize,
 }
 
 /// How to run.
@@ -121,7 +141,7 @@ pub struct RunArgs {
     pub source: SourceArgs,
 
     /// Run the events of this capture instead, from the market that it starts with; `--blocks` limits how many.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["pools", "seed", "block_time", "scenario"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pools", "seed", "block_time", "scenario", "rpc"])]
     pub capture: Option<PathBuf>,
 
     /// Take a capture that has no end record, because it was cut off, for an error.
@@ -157,12 +177,12 @@ pub struct RunArgs {
     pub health: Option<SocketAddr>,
 
     /// Compare the reserves of the newest published block with what the source says of it. With the made-up chain
-    /// that is a second computation of it.
+    /// that is a second computation of it. A node is always asked.
     #[arg(long)]
     pub verify: bool,
 
     /// How many pools may be quarantined because the source says otherwise; with one more the run stops.
-    #[arg(long, value_name = "N", default_value_t = 8, requires = "verify")]
+    #[arg(long, value_name = "N", default_value_t = 8)]
     pub max_quarantined: u32,
 
     /// How long stopping may take, in milliseconds: after that what has not stopped is cut off and left.
@@ -179,6 +199,14 @@ pub struct RunArgs {
     /// What to log to stderr; without it what the configuration file says, or `warn`.
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub log: Option<LogArg>,
+}
+
+impl RunArgs {
+    /// Whether published blocks are verified.
+    #[must_use]
+    pub const fn verifies(&self) -> bool {
+        self.verify || self.source.rpc.is_some()
+    }
 }
 
 /// A tier.

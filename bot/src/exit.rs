@@ -21,6 +21,8 @@ pub enum Exit {
     Capture = 5,
     /// A replay did not say what it was to say.
     Differs = 6,
+    /// The node is not there, not on the chain, syncing, or does not say which pools there are.
+    Node = 7,
     /// The quota cannot host a fleet.
     BelowHostFloor = 10,
     /// The forced profile is not offered here.
@@ -49,7 +51,7 @@ pub enum Exit {
 
 impl Exit {
     /// Every code.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
@@ -57,6 +59,7 @@ impl Exit {
         Self::Scenario,
         Self::Capture,
         Self::Differs,
+        Self::Node,
         Self::BelowHostFloor,
         Self::BindingUnavailable,
         Self::Overrun,

@@ -12,6 +12,7 @@ pub mod dispatch;
 pub mod doctor;
 pub mod drain;
 pub mod exit;
+mod follow;
 pub mod health;
 pub mod machine;
 pub mod market;

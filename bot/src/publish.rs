@@ -4,7 +4,7 @@ use crate::cycles::CycleGraph;
 use crate::market::{Address, Market, Token, UntrustedText};
 use crate::pipeline::{Arbitrage, BlockResult, Winner, World};
 use crate::report::{BlockRecord, BlockTiming, HopRecord, Moved, WinnerRecord};
-use crate::source::Block;
+use crate::source::Head;
 use regatta_portable::Fleet;
 use std::time::Duration;
 
@@ -14,9 +14,8 @@ const MAX_DECIMALS: u8 = 36;
 /// The record of a block.
 pub(crate) fn block_record(
     chain: &UntrustedText,
-    block: &Block,
+    block: &Head,
     result: &BlockResult,
-    graph: &CycleGraph,
     fleet: &Fleet<Arbitrage>,
 ) -> BlockRecord {
     let world = fleet.workload().world();
@@ -47,7 +46,7 @@ pub(crate) fn block_record(
         winners: result
             .winners
             .iter()
-            .filter_map(|winner| winner_record(winner, graph, &world))
+            .filter_map(|winner| winner_record(winner, &world))
             .collect(),
         timing: BlockTiming {
             cycle_us: micros(result.cycle),
@@ -58,8 +57,8 @@ pub(crate) fn block_record(
     }
 }
 
-fn winner_record(winner: &Winner, graph: &CycleGraph, world: &World) -> Option<WinnerRecord> {
-    let market = world.market();
+fn winner_record(winner: &Winner, world: &World) -> Option<WinnerRecord> {
+    let (market, graph) = (world.market(), world.graph());
     let cycle = world.table().get(winner.id)?;
     let address = |token| market.token(token).address;
     let hops: Vec<HopRecord> = cycle

@@ -9,10 +9,11 @@ use crate::cycles::{CycleGraph, GraphError};
 use crate::exit::Exit;
 use crate::machine::{self, Seats};
 use crate::market::csv;
+use crate::node::AskError;
 use crate::partition::PartitionError;
 use crate::pipeline::{
     Arbitrage, CrawlError, Crawled, FeedError, GROUP, Next, PumpError, REGISTRATION_WINDOW, Watch,
-    World, crawl, fleet_config,
+    World, WorldError, crawl, fleet_config,
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming};
@@ -49,6 +50,12 @@ pub enum RunError {
     /// No market can be made up.
     #[error(transparent)]
     Generate(#[from] GenerateError),
+    /// No exchange and no pool is named.
+    #[error("--rpc: name the pools by --factory or --pools")]
+    NoPools,
+    /// The node did not say which pools there are.
+    #[error("--rpc: {0}")]
+    Node(#[from] AskError),
     /// The base token has no cycles.
     #[error(transparent)]
     Graph(#[from] GraphError),
@@ -73,14 +80,6 @@ pub enum RunError {
     /// There is no next block.
     #[error(transparent)]
     Feed(#[from] FeedError),
-    /// The source takes a block back, and this run has no journal to undo it by.
-    #[error(
-        "block {number} was reverted by its source, which a run without a journal cannot follow"
-    )]
-    Reverted {
-        /// The block.
-        number: u64,
-    },
     /// The pump stopped.
     #[error(transparent)]
     Pump(#[from] PumpError),
@@ -152,13 +151,19 @@ impl RunError {
             // Whoever reads us has had enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::Plan(PlanError::Boot(refused)) => Exit::from(&**refused),
-            Self::Plan(_) => Exit::Usage,
+            Self::Plan(_) | Self::NoPools => Exit::Usage,
+            // A signal that came before there was anything to stop.
+            Self::Node(AskError::Interrupted) => Exit::Ok,
+            Self::Node(_) => Exit::Node,
             Self::Pools(_)
             | Self::Generate(_)
             | Self::Graph(_)
             | Self::Config(_)
             | Self::Crawl(CrawlError::TableFull(_))
-            | Self::Pump(PumpError::World { .. }) => Exit::Input,
+            | Self::Pump(PumpError::World {
+                error: WorldError::Apply(_),
+                ..
+            }) => Exit::Input,
             Self::Capture(_) | Self::Feed(FeedError::Source(SourceError::Capture(_))) => {
                 Exit::Capture
             }
@@ -169,7 +174,8 @@ impl RunError {
             Self::Boot(BootError::Thread(_) | BootError::Seat { .. })
             | Self::Thread(_)
             | Self::Feed(_)
-            | Self::Reverted { .. }
+            // The source does not say what a chain does.
+            | Self::Pump(PumpError::World { .. })
             | Self::Output(_)
             | Self::ComponentFailed { .. }
             | Self::Cut => Exit::Failed,
@@ -215,7 +221,10 @@ pub fn run(
         set_log(level);
     }
     let (plan, findings) = plan::derive(&args.plan)?;
-    let start = start::start(args)?;
+    let census = Census::new();
+    let mut signals = outside.signals;
+    let interrupted = || signals.as_mut().is_some_and(Signals::asked);
+    let start = start::start(args, &census, interrupted)?;
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
     graph.at_most(MAX_CYCLES)?;
     let bins = plan.keys(WorkerRole::Solver.id());
@@ -249,8 +258,8 @@ pub fn run(
         file,
         set_log: outside.set_log.unwrap_or_else(|| Box::new(|_| ())),
     };
-    let stage = Arc::new(Stage::new(ready, bins, Census::new()));
-    app::run(&stage, outside.signals)
+    let stage = Arc::new(Stage::new(ready, bins, census));
+    app::run(&stage, signals)
 }
 
 pub(crate) fn crawl_with_progress(

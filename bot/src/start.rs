@@ -4,10 +4,14 @@ use crate::capture::{self, CaptureSource, Chain, Header, Reader};
 use crate::cli::{RunArgs, SourceArgs};
 use crate::cycles::{CycleGraph, GraphError};
 use crate::market::{Address, Market, TokenId, UntrustedText, csv};
+use crate::node::{Asker, Found, Node, NodeConfig, plain};
 use crate::run::RunError;
 use crate::scenario;
 use crate::source::BlockSource;
 use crate::source::embedded::{Config, EmbeddedSource, MarketConfig, generate};
+use regatta_chain::endpoint::Endpoint;
+use regatta_chain::pools::Listed;
+use regatta_portable::Census;
 use std::fs::File;
 use std::io::BufReader;
 
@@ -37,6 +41,8 @@ pub(crate) struct Start {
 enum Events {
     MadeUp(Config),
     Capture(CaptureSource<BufReader<File>>),
+    /// From a node's thread, which is not connected yet.
+    Node(Box<(Node, Found)>),
 }
 
 /// What is said of where a run started.
@@ -65,8 +71,15 @@ impl Origin {
     }
 }
 
-/// The start of a run.
-pub(crate) fn start(args: &RunArgs) -> Result<Start, RunError> {
+/// The start of a run. A node's thread enters `census`, and `interrupted` is asked now and then while its pools are found.
+pub(crate) fn start(
+    args: &RunArgs,
+    census: &Census,
+    interrupted: impl FnMut() -> bool,
+) -> Result<Start, RunError> {
+    if let Some(endpoint) = &args.source.rpc {
+        return at_node(&args.source, endpoint, census, interrupted);
+    }
     if let Some(path) = &args.capture {
         let reader = capture::open(path)?;
         return Ok(captured(reader, args));
@@ -85,6 +98,64 @@ fn captured(reader: Reader<BufReader<File>>, args: &RunArgs) -> Start {
         base: args.source.base.unwrap_or(header.base),
         events: Events::Capture(CaptureSource::new(reader, args.source.blocks, args.strict)),
     }
+}
+
+/// The start at a node: its market as it is now.
+pub(crate) fn at_node(
+    args: &SourceArgs,
+    endpoint: &Endpoint,
+    census: &Census,
+    interrupted: impl FnMut() -> bool,
+) -> Result<Start, RunError> {
+    if args.pools.is_empty() && args.factory.is_empty() {
+        return Err(RunError::NoPools);
+    }
+    let listed = listed(args)?;
+    let config = NodeConfig {
+        chain_id: args.chain_id,
+        factories: args.factory.clone(),
+        most_pools: args.most_pools,
+        ..NodeConfig::new(endpoint.clone())
+    };
+    let node = Node::start(config, census)?;
+    let found = node.survey(listed, interrupted)?;
+    tracing::info!(
+        "{} pools at block {}, {} refused, {} without reserves",
+        found.market.pools().len(),
+        found.head.number,
+        found.refused,
+        found.empty
+    );
+    Ok(Start {
+        name: format!("the pools of {endpoint}"),
+        chain: Chain {
+            // As CAIP-2 names chains.
+            name: UntrustedText::new(&format!("eip155:{}", found.chain_id)),
+            id: Some(found.chain_id),
+        },
+        market: found.market.clone(),
+        skipped: csv::Skipped {
+            zero_reserve: found.empty,
+            ..csv::Skipped::default()
+        },
+        base: args.base.unwrap_or(WETH),
+        events: Events::Node(Box::new((node, found))),
+    })
+}
+
+/// The pools of the files, as far as the chain is asked about them.
+fn listed(args: &SourceArgs) -> Result<Vec<Listed>, RunError> {
+    if args.pools.is_empty() {
+        return Ok(Vec::new());
+    }
+    let market = csv::load(&args.pools, csv::PoolIsToken::Keep)?.market;
+    let token = |id| plain(market.token(id).address);
+    let listed = market.pools().iter().map(|pool| Listed {
+        address: plain(pool.address),
+        token0: token(pool.token0),
+        token1: token(pool.token1),
+    });
+    Ok(listed.collect())
 }
 
 /// The start of a chain that is made up, over pools from files or over a market of so many tokens that is
@@ -143,6 +214,7 @@ impl Start {
         let source = match self.events {
             Events::MadeUp(_) => EMBEDDED,
             Events::Capture(_) => "capture",
+            Events::Node(_) => "rpc",
         };
         let name = &self.name;
         let kept = UntrustedText::printed_before(name, capture::MAX_TEXT);
@@ -164,8 +236,24 @@ impl Start {
             Events::MadeUp(config) => {
                 Some(EmbeddedSource::new(self.market.clone(), base, *config)?)
             }
-            Events::Capture(_) => None,
+            Events::Capture(_) | Events::Node(_) => None,
         })
+    }
+
+    /// The node, if events come from one.
+    pub(crate) fn into_node(self) -> Result<(Node, Found), Self> {
+        match self.events {
+            Events::Node(node) => Ok(*node),
+            events => Err(Self { events, ..self }),
+        }
+    }
+
+    /// What asks the node, if events come from one.
+    pub(crate) fn asker(&self) -> Option<Asker> {
+        match &self.events {
+            Events::Node(node) => Some(node.0.asker().clone()),
+            Events::MadeUp(_) | Events::Capture(_) => None,
+        }
     }
 
     /// The source.
@@ -174,6 +262,8 @@ impl Start {
         Ok(match self.events {
             Events::MadeUp(config) => Box::new(EmbeddedSource::new(self.market, base, config)?),
             Events::Capture(source) => Box::new(source),
+            // A node has no stream to be asked: it delivers by itself.
+            Events::Node(_) => return Err(RunError::Cut),
         })
     }
 }

@@ -48,6 +48,7 @@ pub(crate) struct Totals {
     suppressed: u64,
     failed: u64,
     published: u64,
+    retracted: u64,
     unproved: u64,
     best: Option<(u128, u64)>,
     cycles: Micros,
@@ -73,6 +74,7 @@ impl Totals {
             suppressed: 0,
             failed: 0,
             published: 0,
+            retracted: 0,
             unproved: 0,
             best: None,
             cycles: Micros::new(),
@@ -81,8 +83,12 @@ impl Totals {
         }
     }
 
-    pub(crate) fn miss(&mut self) {
+    pub(crate) const fn miss(&mut self) {
         self.missed += 1;
+    }
+
+    pub(crate) const fn retract(&mut self) {
+        self.retracted += 1;
     }
 
     pub(crate) fn add(&mut self, number: u64, result: &BlockResult) {
@@ -142,6 +148,7 @@ impl Totals {
             suppressed: self.suppressed,
             failed: self.failed,
             published: self.published,
+            retracted: self.retracted,
             unproved: self.unproved,
             best_profit: self.best.map(|(profit, _)| profit.to_string()),
             best_block: self.best.map(|(_, block)| block),

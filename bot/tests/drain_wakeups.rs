@@ -59,7 +59,8 @@ fn an_idle_drain_sleeps() {
             chain: regatta_bot::market::UntrustedText::new("test"),
             number,
             hash: BlockHash::new([7; 32]),
-            covered_by: number,
+            covered_by: Some(number),
+            orphaned: false,
         });
         drain.send(Item::publish(record)).unwrap();
     }

@@ -7,7 +7,7 @@
 //! - A log is only read as an event if its topics and its data have exactly the event's form.
 
 use alloy_primitives::{Address, B256};
-use alloy_sol_types::{SolEvent, sol};
+use alloy_sol_types::{SolCall, SolEvent, sol};
 
 use crate::types::Log;
 
@@ -63,6 +63,13 @@ pub fn sync(log: &Log) -> Option<(u128, u128)> {
     }
     let decoded =
         Pair::Sync::decode_raw_log_validate(log.topics.iter().copied(), &log.data).ok()?;
+    Some((decoded.reserve0.to(), decoded.reserve1.to()))
+}
+
+/// The reserves in the answer of a pool's `getReserves`.
+#[must_use]
+pub fn reserves(answer: &[u8]) -> Option<(u128, u128)> {
+    let decoded = Pair::getReservesCall::abi_decode_returns_validate(answer).ok()?;
     Some((decoded.reserve0.to(), decoded.reserve1.to()))
 }
 

@@ -18,6 +18,7 @@ mod drain;
 mod fault;
 mod fleet;
 mod health;
+mod node;
 mod pump;
 mod quarantine;
 mod signals;
@@ -85,7 +86,15 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
     components.extend([
         registered("drain", &[], Plane::Data, drain::component(stage)),
         registered("fleet", &["drain"], Plane::Data, fleet::component(stage)),
-        registered("source", &[], Plane::Data, source::component(stage)),
+        match stage.asker() {
+            Some(asker) => {
+                let component = node::component(stage, asker);
+                let mut registered = registered("source", &[], Plane::Data, component);
+                registered.spec.policy = Some(node::RECONNECT);
+                registered
+            }
+            None => registered("source", &[], Plane::Data, source::component(stage)),
+        },
     ]);
     let mut pump_needs: &[_] = &["drain", "fleet", "source"];
     if let Some(pipe) = stage.dispatch().verifier() {

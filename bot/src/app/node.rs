@@ -6,7 +6,7 @@
 //! - The thread that asks for an attempt waits no longer than the attempt may take; what comes later is closed.
 
 use super::stage::Stage;
-use crate::node::{AskError, Asker, Following, Node, not_ready_name};
+use crate::node::{AskError, Asker, Following, Node, NodeReader, not_ready_name};
 use crate::pipeline::{Feed, LiveFeed};
 use regatta_core::component::{BackoffPolicy, Limit, Probe, Remaining};
 use regatta_core::time::Duration;
@@ -118,6 +118,8 @@ impl Component for NodeComponent {
             .stage
             .take_node()
             .ok_or_else(|| Failed::new("started_twice", "a source starts once"))?;
+        self.stage
+            .set_reader(Box::new(NodeReader(self.vitals.asker.clone())));
         let (feed, feeder) = LiveFeed::open();
         let following = Following {
             found,

@@ -2,13 +2,13 @@
 
 use super::quarantine;
 use super::stage::{FATAL_BLOCK, Stage};
+use crate::follow::{Follower, Said};
 use crate::machine::Sampling;
-use crate::pipeline::{Arbitrage, CrawlError, Feed, Pump, PumpConfig, Watch};
-use crate::publish;
-use crate::report::{MissedRecord, Record};
+use crate::pipeline::{Arbitrage, CrawlError, Feed, PumpConfig, Watch};
+use crate::report::Record;
 use crate::run::{RunError, crawl_record, crawl_with_progress};
 use crate::scenario;
-use crate::source::{Block, Event};
+use crate::source::Event;
 use regatta_core::component::{ComponentId, DrainCounts, Probe, Remaining, StopReason};
 use regatta_core::plan::LaneBinding;
 use regatta_core::role::WorkerRole;
@@ -272,56 +272,64 @@ fn follow(
         top: usize::from(args.top),
         min_profit: args.min_profit,
     };
-    let mut pump = Pump::new(fleet, config, watch)?;
-    let (mut events, mut blocks): (Vec<Event>, Vec<Block>) = (Vec::new(), Vec::new());
+    let chain = stage.origin().chain.clone();
+    let mut follower = Follower::new(fleet, config, chain, feed.is_replay(), watch)?;
+    let mut events: Vec<Event> = Vec::new();
     let mut findings = Vec::new();
     let began = Instant::now();
     while !stage.is_interrupted() {
         feed.next_batch(&mut events, watch)?;
-        for event in events.drain(..) {
-            match event {
-                Event::Block(block) => blocks.push(block),
-                Event::Reverted { number, hash } => {
-                    stage.dispatch().reverted(hash);
-                    return Err(RunError::Reverted { number });
-                }
-                // The made-up chain, the one source until a node is, says neither.
-                Event::Pools(_) | Event::Reread { .. } => return Err(RunError::Cut),
+        if events.is_empty() {
+            break;
+        }
+        let blocks = || {
+            let blocks = events.iter().filter_map(|event| match event {
+                Event::Block(block) => Some(block.number),
+                _ => None,
+            });
+            blocks.rev()
+        };
+        shared.life().in_hand = blocks().count() as u64;
+        if let Some(newest) = blocks().next() {
+            stage.suffer("pump", newest);
+        }
+        for event in &events {
+            if let Event::Reverted { hash, .. } = event {
+                stage.dispatch().reverted(*hash);
             }
         }
-        let Some((newest, earlier)) = blocks.split_last() else {
-            break;
-        };
-        shared.life().in_hand = blocks.len() as u64;
-        stage.suffer("pump", newest.number);
         quarantine::take(stage, fleet, &mut findings)?;
-        let result = pump.run(&blocks)?;
-        for block in earlier {
-            stage.totals().miss();
-            stage.emit_of_pump(Record::Missed(MissedRecord {
-                chain: stage.origin().chain.clone(),
-                number: block.number,
-                hash: block.hash,
-                covered_by: newest.number,
-            }))?;
-        }
-        stage.totals().add(newest.number, &result);
-        if newest.number >= FATAL_BLOCK && stage.is_to_die("drain") {
-            stage.kill_drainer();
-        }
-        let record =
-            publish::block_record(&stage.origin().chain, newest, &result, stage.graph(), fleet);
-        stage.emit_of_pump(Record::Block(record))?;
-        if let Some(verifier) = stage.dispatch().verifier() {
-            verifier.publish(
-                newest.head(),
-                &result.moved,
-                fleet.workload().world().market(),
-            );
-        }
+        follower.take(events.drain(..), &mut |said| say(stage, fleet, said))?;
         shared.life().in_hand = 0;
-        blocks.clear();
     }
+    follower.finish(&mut |said| say(stage, fleet, said))?;
     stage.totals().elapsed = began.elapsed();
     Ok(())
+}
+
+/// Adds it up and hands it on.
+fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), RunError> {
+    let record = match said {
+        Said::Block(head, record, result) => {
+            stage.totals().add(record.number, result);
+            if record.number >= FATAL_BLOCK && stage.is_to_die("drain") {
+                stage.kill_drainer();
+            }
+            stage.emit_of_pump(Record::Block(record))?;
+            if let Some(verifier) = stage.dispatch().verifier() {
+                let world = fleet.workload().world();
+                verifier.publish(head, &result.moved, world.market());
+            }
+            return Ok(());
+        }
+        Said::Missed(record) => {
+            stage.totals().miss();
+            Record::Missed(record)
+        }
+        Said::Retract(record) => {
+            stage.totals().retract();
+            Record::Retract(record)
+        }
+    };
+    stage.emit_of_pump(record)
 }

@@ -4,7 +4,7 @@ use super::stage::Stage;
 use crate::dispatch::VerifierPipe;
 use crate::pipeline::Arbitrage;
 use crate::report::{QuarantineRecord, Record, ReservesRecord};
-use crate::run::{CHAIN, RunError};
+use crate::run::RunError;
 use crate::verify::Mismatch;
 use regatta_portable::Fleet;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub(super) fn take(
     }
     for finding in findings.drain(..) {
         fleet.workload().world_mut().quarantine(finding.pool);
-        stage.emit_of_pump(record(&finding))?;
+        stage.emit_of_pump(record(stage, &finding))?;
     }
     limit(stage, pipe)
 }
@@ -38,7 +38,7 @@ pub(super) fn say_rest(stage: &Stage, pipe: &VerifierPipe, until: Instant) -> Re
         return Ok(());
     }
     for finding in &findings {
-        stage.emit(record(finding), || Instant::now() < until)?;
+        stage.emit(record(stage, finding), || Instant::now() < until)?;
     }
     limit(stage, pipe)
 }
@@ -53,7 +53,7 @@ fn limit(stage: &Stage, pipe: &VerifierPipe) -> Result<(), RunError> {
 }
 
 /// The record of a finding, which is logged too.
-fn record(finding: &Mismatch) -> Record {
+fn record(stage: &Stage, finding: &Mismatch) -> Record {
     let (expected, read) = (finding.expected, finding.read);
     tracing::error!(
         "pool {} is quarantined: at block {} its reserves are {} and {} here, and {} and {} at the source",
@@ -65,7 +65,7 @@ fn record(finding: &Mismatch) -> Record {
         read.1
     );
     Record::Quarantine(QuarantineRecord {
-        chain: CHAIN,
+        chain: stage.origin().chain.clone(),
         pool: finding.address,
         number: finding.head.number,
         hash: finding.head.hash,

@@ -28,6 +28,11 @@ impl Signals {
     pub fn install() -> io::Result<Self> {
         signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP]).map(Self)
     }
+
+    /// Whether a stop was asked for since the last time. For before there is a component that hears of it.
+    pub(crate) fn asked(&mut self) -> bool {
+        self.0.pending().any(|signal| signal != SIGHUP)
+    }
 }
 
 pub(super) fn component(stage: &Arc<Stage>, signals: Signals) -> Box<dyn Component> {

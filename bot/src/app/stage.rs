@@ -6,6 +6,7 @@ use crate::cycles::CycleGraph;
 use crate::dispatch::Dispatch;
 use crate::drain::{Drain, Item, Refusal, Refused};
 use crate::machine::Seats;
+use crate::node::{Asker, Found, Node, OnHead};
 use crate::pipeline::{Arbitrage, Feed, FeedCloser};
 use crate::report::{PlanRecord, Record};
 use crate::run::RunError;
@@ -62,6 +63,7 @@ pub(crate) struct Stage {
     boot: Mutex<Option<Boot>>,
     origin: Origin,
     start: Mutex<Option<Start>>,
+    asker: Option<Asker>,
     fleet: OnceLock<Arc<Fleet<Arbitrage>>>,
     feed: Mutex<Option<Feed>>,
     reader: Mutex<Option<Box<dyn ReserveReader>>>,
@@ -86,7 +88,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Stage {
     pub(crate) fn new(ready: Ready, bins: u8, census: Census) -> Self {
         Self {
-            dispatch: Dispatch::new(ready.args.verify),
+            dispatch: Dispatch::new(ready.args.verifies()),
+            asker: ready.start.asker(),
             args: ready.args,
             plan: ready.plan,
             seats: ready.seats,
@@ -142,6 +145,29 @@ impl Stage {
     /// What is said of where the run started.
     pub(crate) const fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// The node that the run follows, if it follows one; once.
+    pub(crate) fn take_node(&self) -> Option<(Node, Found)> {
+        let mut start = lock(&self.start);
+        match start.take()?.into_node() {
+            Ok(node) => Some(node),
+            Err(other) => {
+                *start = Some(other);
+                None
+            }
+        }
+    }
+
+    /// What asks the node, if the run follows one.
+    pub(crate) const fn asker(&self) -> Option<&Asker> {
+        self.asker.as_ref()
+    }
+
+    /// What a source that delivers by itself calls with each header.
+    pub(crate) fn on_head(&self) -> OnHead {
+        let clock = Arc::clone(self.dispatch.clock());
+        Box::new(move |head| clock.tick(head))
     }
 
     /// Where the run starts; once.

@@ -20,7 +20,7 @@ struct Service {
     has: fn(&RunArgs) -> bool,
 }
 
-const SERVICES: [Service; 8] = [
+const SERVICES: [Service; 9] = [
     service("signals", "signals", "rg-signals", 1, |_| true),
     service("health", "health", "rg-health", 1, |args| {
         args.health.is_some()
@@ -31,7 +31,10 @@ const SERVICES: [Service; 8] = [
     service("source", "source", "rg-source", 1, |args| {
         args.source.block_time > 0
     }),
-    service("verifier", "verifier", "rg-verifier", 1, |args| args.verify),
+    service("source", "node", "rg-node", 1, |args| {
+        args.source.rpc.is_some()
+    }),
+    service("verifier", "verifier", "rg-verifier", 1, RunArgs::verifies),
     service("pump", "pump", "rg-pump", 1, |_| true),
 ];
 

@@ -459,7 +459,8 @@ mod tests {
                 chain: crate::market::UntrustedText::new("test"),
                 number: 1,
                 hash: BlockHash::new([7; 32]),
-                covered_by: 1,
+                covered_by: Some(1),
+                orphaned: false,
             });
             state.accept(Item::publish(record), Instant::ORIGIN);
             let Some((Item::Publish(record), at)) = state.next() else {

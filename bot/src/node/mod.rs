@@ -18,6 +18,7 @@ mod assemble;
 mod bytes;
 mod config;
 mod link;
+mod reader;
 mod service;
 mod status;
 mod survey;
@@ -26,7 +27,9 @@ pub use assemble::Passed;
 pub(crate) use bytes::{address, hash, plain, plain_hash};
 pub use config::{FactoryArg, NodeConfig};
 pub use link::LinkError;
+pub(crate) use reader::NodeReader;
 pub use status::NodeStatus;
+pub(crate) use status::name as not_ready_name;
 pub use survey::{Found, SurveyError};
 
 use crate::pipeline::Feeder;

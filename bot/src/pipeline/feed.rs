@@ -52,6 +52,12 @@ impl std::fmt::Debug for Feed {
 }
 
 impl Feed {
+    /// Whether events come one at a time and every block is run.
+    #[must_use]
+    pub const fn is_replay(&self) -> bool {
+        matches!(self, Self::Replay(_))
+    }
+
     /// Waits for the next event and adds to `events` those that have come, in replay that one only.
     /// Adds nothing at the end of the stream. `watch` is tended meanwhile, and told that the fleet does
     /// not work while there is nothing to wait for but the source.

@@ -18,10 +18,12 @@
 mod best;
 mod crawl;
 mod feed;
+mod journal;
 mod merge;
 mod pump;
 mod queue;
 mod resolve;
+mod result;
 mod simulate;
 mod solve;
 mod watch;
@@ -30,8 +32,10 @@ mod world;
 
 pub use crawl::{CrawlError, CrawlStep, Crawled, Next, REGISTRATION_WINDOW, crawl};
 pub use feed::{Feed, FeedCloser, FeedError, Feeder, LiveFeed, LiveSource, Untaken};
+pub use journal::JOURNAL_DEPTH;
 pub use merge::Candidate;
-pub use pump::{BlockResult, Pump, PumpConfig, PumpError};
+pub use pump::Pump;
+pub use result::{BlockResult, PumpConfig, PumpError};
 pub use simulate::{Trade, Winner};
 pub use watch::{Unwatched, Watch};
 pub use workload::{Arbitrage, Output, Pipeline, Unit, fleet_config};
@@ -48,4 +52,4 @@ pub const GROUP: u32 = 512;
 pub(crate) const GROUP_WORDS: usize = GROUP as usize / 64;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,127 +3,32 @@
 //! # Invariants
 //! - A cycle of the pump ends with every receipt collected and the fuse closed; then the fleet is told
 //!   the epoch boundary.
+//! - The world changes between cycles only. What blocks without a cycle of their own touched stays owed to the
+//!   next cycle.
 //! - A candidate is simulated only while its bound can still change what is published, so a skipped
 //!   candidate is proved to be no better.
 
 use super::best::{Best, least_interesting};
 use super::merge::MergeJob;
 use super::resolve::{ResolveJob, group_of};
+use super::result::{BlockResult, PumpConfig, PumpError};
 use super::simulate::{SimError, SimJob, Simulated, Winner};
 use super::solve::BinJob;
 use super::watch::{Watch, wait};
 use super::workload::{Arbitrage, Output, Pipeline, SIM_WINDOW, Unit};
-use super::world::WorldError;
+use super::world::{World, WorldError};
 use crate::cycles::CycleId;
 use crate::market::{PoolId, ReserveUpdate};
 use crate::partition::PartitionError;
 use crate::solver::NotProved;
-use crate::source::Block;
-use regatta_core::host::{EnqueueError, EpochError};
-use regatta_core::outcome::{FuseTrip, Tally};
+use crate::source::{Block, BlockHash};
 use regatta_core::role::{RoleId, WorkerRole};
-use regatta_portable::{Ended, Failure, Fleet, Receipt};
+use regatta_portable::{Ended, Fleet, Receipt};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use thiserror::Error;
 
 /// Epochs between two looks at whether groups should move to other bins.
 const REPARTITION_EVERY: u64 = 32;
-
-/// What the pump publishes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PumpConfig {
-    /// Bins, one solver unit each per block.
-    pub bins: u8,
-    /// How many of the best trades of a block are published.
-    pub top: usize,
-    /// The least profit that is of interest, in the base token's smallest unit; at least 1.
-    pub min_profit: u128,
-}
-
-/// Why the pump stopped.
-#[derive(Debug, Error)]
-pub enum PumpError {
-    /// A block could not be applied.
-    #[error("block {number}: {error}")]
-    World {
-        /// The block.
-        number: u64,
-        /// Why.
-        error: WorldError,
-    },
-    /// The outcome ledger does not balance: a cycle has two outcomes, or none. The run cannot be
-    /// trusted.
-    #[error("block {number}: the outcome fuse tripped: {trip}")]
-    Fuse {
-        /// The block.
-        number: u64,
-        /// What tripped it.
-        trip: FuseTrip,
-    },
-    /// The fleet took no unit.
-    #[error("block {number}: the {role} lane refused a unit: {error}")]
-    Refused {
-        /// The block.
-        number: u64,
-        /// The role.
-        role: &'static str,
-        /// What the fleet said.
-        error: EnqueueError,
-    },
-    /// A unit without which the block cannot go on ended without a result.
-    #[error("block {number}: the {role} unit failed: {failure}")]
-    Failed {
-        /// The block.
-        number: u64,
-        /// The role.
-        role: &'static str,
-        /// Why.
-        failure: Failure,
-    },
-    /// The pump runs on a seat, or a role answered with another role's output: the bot is at fault.
-    #[error("block {number}: the {role} unit did not answer as its role does")]
-    Protocol {
-        /// The block.
-        number: u64,
-        /// The role.
-        role: &'static str,
-    },
-    /// The fleet refused the end of an epoch.
-    #[error("block {number}: {error}")]
-    Epoch {
-        /// The block.
-        number: u64,
-        /// Why.
-        error: EpochError,
-    },
-    /// The groups could not be placed.
-    #[error(transparent)]
-    Partition(#[from] PartitionError),
-}
-
-/// What came of one block.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct BlockResult {
-    /// The outcomes of the touched cycles.
-    pub tally: Tally,
-    /// Solved cycles whose bound reaches the least profit of interest.
-    pub profitable: usize,
-    /// Candidates that were simulated exactly.
-    pub simulated: usize,
-    /// Simulations whose optimum could not be proved; they are not published.
-    pub unproved: usize,
-    /// Simulations that failed.
-    pub sim_failed: usize,
-    /// The best trades: larger profit first, ties by id.
-    pub winners: Vec<Winner>,
-    /// The pools that moved, with their reserves now, by id.
-    pub moved: Vec<ReserveUpdate>,
-    /// Timing: from the start of the cycle to its result.
-    pub cycle: Duration,
-    /// Timing: how long each bin's walk took; zero for a bin without touched cycles.
-    pub walks: Vec<Duration>,
-}
 
 /// The pump. One per fleet. After an error it is not to be run again.
 #[derive(Debug)]
@@ -136,7 +41,10 @@ pub struct Pump<'f, W: Pipeline = Arbitrage> {
     number: u64,
     resolve: Option<Box<ResolveJob>>,
     merge: Option<Box<MergeJob>>,
+    /// What the next cycle is to look at.
     changed: Vec<PoolId>,
+    /// When the last change of the world began.
+    began: Instant,
     solving: Vec<(u8, Receipt<W>)>,
     simulating: VecDeque<(CycleId, Receipt<W>)>,
 }
@@ -162,6 +70,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             resolve: Some(resolve),
             merge: Some(merge),
             changed: Vec::new(),
+            began: Instant::now(),
             solving: Vec::with_capacity(usize::from(config.bins)),
             simulating: VecDeque::with_capacity(SIM_WINDOW as usize),
         })
@@ -180,20 +89,41 @@ impl<'f, W: Pipeline> Pump<'f, W> {
     /// Runs the cycle of the newest of `blocks`, which must not be empty. Earlier ones are applied
     /// with it: what they touched counts as touched, and they have no result of their own.
     pub fn run(&mut self, blocks: &[Block]) -> Result<BlockResult, PumpError> {
-        let began = Instant::now();
-        self.changed.clear();
         for block in blocks {
-            self.number = block.number;
-            self.fleet
-                .workload()
-                .arbitrage()
-                .world_mut()
-                .apply(&block.updates, &mut self.changed)
-                .map_err(|error| PumpError::World {
-                    number: block.number,
-                    error,
-                })?;
+            self.apply(block)?;
         }
+        self.run_last()
+    }
+
+    /// Applies a block. The next cycle looks at what it touched.
+    pub fn apply(&mut self, block: &Block) -> Result<(), PumpError> {
+        self.change(block.number, |world, changed| {
+            world.apply_block(block.number, block.hash, &block.updates, changed)
+        })
+    }
+
+    /// Reverts the last block. The next cycle looks at what the reverted block's cycle had looked at beyond the
+    /// block's own pools, and with `own` at those, too.
+    ///
+    /// Without them a block's result follows from its chain alone: on the pools that are as before the reverted
+    /// block, everything was looked at then. With them, what can be had again is said again.
+    pub fn revert(&mut self, number: u64, hash: BlockHash, own: bool) -> Result<(), PumpError> {
+        self.change(number, |world, changed| world.revert(hash, own, changed))
+    }
+
+    fn change(
+        &mut self,
+        number: u64,
+        change: impl FnOnce(&mut World, &mut Vec<PoolId>) -> Result<(), WorldError>,
+    ) -> Result<(), PumpError> {
+        self.number = number;
+        self.began = Instant::now();
+        let mut world = self.fleet.workload().arbitrage().world_mut();
+        change(&mut world, &mut self.changed).map_err(|error| PumpError::World { number, error })
+    }
+
+    /// Runs a cycle over all that is owed, on the world as the last change left it.
+    pub fn run_last(&mut self) -> Result<BlockResult, PumpError> {
         self.changed.sort_unstable();
         self.changed.dedup();
 
@@ -206,7 +136,8 @@ impl<'f, W: Pipeline> Pump<'f, W> {
         let merged = self.simulate(merged, &mut result)?;
         self.end_epoch(resolved, merged)?;
         result.moved = self.moved();
-        result.cycle = began.elapsed();
+        self.changed.clear();
+        result.cycle = self.began.elapsed();
         Ok(result)
     }
 

@@ -1,8 +1,14 @@
 //! What the units read: the market, the cycles, and per edge what a trade depends on.
+//!
+//! # Invariants
+//! - What is known per edge follows from the reserves of its pool.
+//! - A block that is reverted leaves no trace in the market: its pools are as they were before it.
 
+use super::journal::{JOURNAL_DEPTH, Journal};
 use crate::cycles::{Cycle, CycleGraph, CycleId, CycleIndex, CycleTable};
 use crate::market::{ApplyError, Market, PoolId, ReserveUpdate};
 use crate::solver::{HOPS_MAX, Hop, rate};
+use crate::source::BlockHash;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -13,6 +19,32 @@ pub enum WorldError {
     /// The market refused an update.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// A block was reverted that is not the last.
+    #[error(
+        "it was reverted as {hash}, and the last block is {last} ({last_hash}): blocks are reverted newest first"
+    )]
+    NotTheLast {
+        /// The block that was to be reverted.
+        hash: BlockHash,
+        /// The height of the last block.
+        last: u64,
+        /// Its identity.
+        last_hash: BlockHash,
+    },
+    /// A block was reverted that the journal does not hold.
+    #[error(
+        "it was reverted as {hash}, and the journal, of the last {JOURNAL_DEPTH} blocks at most, does not hold it; \
+         the market has to be read anew"
+    )]
+    NotInJournal {
+        /// The block that was to be reverted.
+        hash: BlockHash,
+    },
+    /// The block at which the market was read was reverted, and no other reading came.
+    #[error(
+        "it came after the block at which the market was read had been reverted; the market has to be read anew"
+    )]
+    NotRead,
 }
 
 /// The market and its registered cycles.
@@ -29,6 +61,9 @@ pub struct World {
     hops: Vec<Option<Hop>>,
     /// Pools that are traded through no more, whatever their reserves.
     quarantined: BTreeSet<PoolId>,
+    journal: Journal,
+    /// The block at which the market was read was reverted: what the market is at now is not known.
+    unread: bool,
 }
 
 impl World {
@@ -45,6 +80,8 @@ impl World {
             graph,
             table,
             index,
+            journal: Journal::new(),
+            unread: false,
         };
         for pool in world.graph.pools().to_vec() {
             world.refresh(pool);
@@ -91,7 +128,7 @@ impl World {
             + self.hops.capacity() * size_of::<Option<Hop>>()
     }
 
-    /// Applies a block's updates in their order and adds the pools to `changed`, each as often as it
+    /// Applies updates in their order and adds the pools to `changed`, each as often as it
     /// was moved. An error leaves the updates before it applied.
     pub fn apply(
         &mut self,
@@ -99,10 +136,62 @@ impl World {
         changed: &mut Vec<PoolId>,
     ) -> Result<(), WorldError> {
         for update in updates {
-            self.market.apply(update)?;
+            let inverse = self.market.apply(update)?;
+            self.journal.push(inverse);
             self.refresh(update.pool);
             changed.push(update.pool);
         }
+        Ok(())
+    }
+
+    /// Applies a block, as [`World::apply`] does its updates, so that it can be reverted. What is in
+    /// `changed` before it is what a run owes to blocks before it.
+    pub fn apply_block(
+        &mut self,
+        number: u64,
+        hash: BlockHash,
+        updates: &[ReserveUpdate],
+        changed: &mut Vec<PoolId>,
+    ) -> Result<(), WorldError> {
+        if self.unread {
+            return Err(WorldError::NotRead);
+        }
+        self.journal.begin(number, hash, changed.clone());
+        self.apply(updates, changed)
+    }
+
+    /// Reverts the last block, and adds to `changed` what a run owed when it was applied: its own cycle, if it
+    /// had one, does not count any more. With `own`, the pools that are as before are added as well.
+    /// `changed` is in order afterwards, each pool once.
+    pub fn revert(
+        &mut self,
+        hash: BlockHash,
+        own: bool,
+        changed: &mut Vec<PoolId>,
+    ) -> Result<(), WorldError> {
+        let last = self.journal.last();
+        let last = last.ok_or(WorldError::NotInJournal { hash })?;
+        if last.hash != hash {
+            let (last, last_hash) = (last.number, last.hash);
+            return Err(WorldError::NotTheLast {
+                hash,
+                last,
+                last_hash,
+            });
+        }
+        while let Some(inverse) = self.journal.pop_update() {
+            self.market.apply(&inverse)?;
+            self.refresh(inverse.pool);
+            if own {
+                changed.push(inverse.pool);
+            }
+        }
+        if let Some(entry) = self.journal.pop() {
+            self.unread |= entry.reread;
+            changed.extend(entry.owed);
+        }
+        changed.sort_unstable();
+        changed.dedup();
         Ok(())
     }
 

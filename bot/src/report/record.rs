@@ -18,6 +18,8 @@ pub enum Record {
     Missed(MissedRecord),
     /// A pool was taken out of trade.
     Quarantine(QuarantineRecord),
+    /// One per record that was published for a block that was reverted.
+    Retract(RetractRecord),
     /// The end of a scenario.
     Scenario(ScenarioRecord),
     /// Last.
@@ -260,7 +262,7 @@ pub struct BlockTiming {
 }
 
 /// A block that was coalesced into a later one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct MissedRecord {
     /// The chain.
     pub chain: UntrustedText,
@@ -268,15 +270,33 @@ pub struct MissedRecord {
     pub number: u64,
     /// Its identity.
     pub hash: BlockHash,
-    /// The height of the block whose cycle covers what it touched.
-    pub covered_by: u64,
+    /// The height of the block whose cycle covers what it touched; none if none came.
+    pub covered_by: Option<u64>,
+    /// Whether it was reverted before it could run.
+    pub orphaned: bool,
+}
+
+/// A record that was published does not hold: its block is no longer part of the chain. The fields are the
+/// record's key.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RetractRecord {
+    /// The chain.
+    pub chain: UntrustedText,
+    /// The block's height.
+    pub number: u64,
+    /// Its identity.
+    pub hash: BlockHash,
+    /// The pools of the cycle joined by `-`.
+    pub path: String,
+    /// The kind of the record that was published.
+    pub kind: &'static str,
 }
 
 /// A pool whose reserves are not what the source says. From here on no trade goes through it.
 #[derive(Clone, Debug, Serialize)]
 pub struct QuarantineRecord {
     /// The chain.
-    pub chain: &'static str,
+    pub chain: UntrustedText,
     /// The pool.
     pub pool: Address,
     /// The height of the block at which they differ.
@@ -359,6 +379,8 @@ pub struct SummaryRecord {
     pub failed: u64,
     /// Trades published.
     pub published: u64,
+    /// Of these, retracted.
+    pub retracted: u64,
     /// Simulations whose optimum could not be proved.
     pub unproved: u64,
     /// The best profit of any block, in the base token's smallest unit.

@@ -25,6 +25,7 @@ fn summary() -> Record {
         suppressed: 1,
         failed: 0,
         published: 1,
+        retracted: 0,
         unproved: 0,
         best_profit: Some("7".to_owned()),
         best_block: Some(1),

@@ -12,11 +12,14 @@ pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
         Record::Crawl(crawl) => write_crawl(out, crawl),
         Record::Block(block) => write_block(out, block),
         Record::Missed(missed) => {
-            writeln!(
-                out,
-                "block {:>6}  missed, covered by {}",
-                missed.number, missed.covered_by
-            )
+            write!(out, "block {:>6}  missed", missed.number)?;
+            if missed.orphaned {
+                write!(out, ", reverted before it ran")?;
+            }
+            match missed.covered_by {
+                Some(block) => writeln!(out, ", covered by {block}"),
+                None => writeln!(out, ", covered by no block"),
+            }
         }
         Record::Quarantine(pool) => {
             let (expected, read) = (pool.expected, pool.read);
@@ -31,6 +34,11 @@ pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
                 read.reserve1
             )
         }
+        Record::Retract(retract) => writeln!(
+            out,
+            "block {:>6}  {} was reverted: retracted {} {}",
+            retract.number, retract.hash, retract.kind, retract.path
+        ),
         Record::Scenario(scenario) => write_scenario(out, scenario),
         Record::Summary(summary) => write_summary(out, summary),
     }
@@ -210,8 +218,13 @@ fn write_summary(out: &mut impl Write, summary: &SummaryRecord) -> io::Result<()
     let timing = &summary.timing;
     writeln!(
         out,
-        "done   {} blocks ({} missed) in {:.0} ms; {} trades published, {} not proved",
-        summary.blocks, timing.missed, timing.elapsed_ms, summary.published, summary.unproved
+        "done   {} blocks ({} missed) in {:.0} ms; {} trades published, {} retracted, {} not proved",
+        summary.blocks,
+        timing.missed,
+        timing.elapsed_ms,
+        summary.published,
+        summary.retracted,
+        summary.unproved
     )?;
     if let (Some(best), Some(block)) = (&summary.best_shown, summary.best_block) {
         writeln!(out, "       best {best} in block {block}")?;

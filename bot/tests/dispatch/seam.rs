@@ -3,6 +3,7 @@
 use super::*;
 use regatta_bot::dispatch::{Clock, Dispatch};
 use regatta_bot::drain::{Drain, DrainConfig, Item, Lines, Refusal};
+use regatta_bot::market::UntrustedText;
 use regatta_bot::pipeline::{Feed, LiveFeed, Output, Unit};
 use regatta_bot::report::{Format, MissedRecord, Record};
 use regatta_portable::{Pin, UnitContext, Workload};
@@ -121,10 +122,11 @@ impl Write for Blocked {
 
 fn record(number: u64) -> Record {
     Record::Missed(MissedRecord {
-        chain: "test",
+        chain: UntrustedText::new("test"),
         number,
         hash: head(number).hash,
-        covered_by: number,
+        covered_by: Some(number),
+        orphaned: false,
     })
 }
 

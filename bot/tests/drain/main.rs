@@ -43,7 +43,8 @@ fn on_chain(chain: &str, number: u64) -> Record {
         chain: UntrustedText::with_limit(chain, usize::MAX),
         number,
         hash: BlockHash::new([7; 32]),
-        covered_by: number,
+        covered_by: Some(number),
+        orphaned: false,
     })
 }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-fn made_up(seed: u64, tokens: u32) -> Generated {
+pub(crate) fn made_up(seed: u64, tokens: u32) -> Generated {
     let config = MarketConfig {
         tokens,
         ..MarketConfig::with_seed(seed)
@@ -32,7 +32,7 @@ fn made_up(seed: u64, tokens: u32) -> Generated {
 }
 
 /// The world of a market with all its cycles registered.
-fn world_of(made: &Generated, max_hops: u8) -> World {
+pub(crate) fn world_of(made: &Generated, max_hops: u8) -> World {
     let graph = Arc::new(CycleGraph::new(&made.market, made.base, max_hops).unwrap());
     let mut table = CycleTable::new();
     for cycle in graph.crawl() {
@@ -72,7 +72,7 @@ fn block(number: u64, updates: Vec<ReserveUpdate>) -> Block {
 }
 
 /// A fleet of the bot that is driven by whatever workload of its units.
-fn fleet_of<W: Pipeline>(workload: W, bins: u8) -> Fleet<W> {
+pub(crate) fn fleet_of<W: Pipeline>(workload: W, bins: u8) -> Fleet<W> {
     let plan = FleetPlan::derive(&PlanInput {
         table: &FLEET_ROLES,
         quota: Quota::exact(MilliCpu::from_cores(2), BoundedBy::Override, Reason::Given),
@@ -84,12 +84,12 @@ fn fleet_of<W: Pipeline>(workload: W, bins: u8) -> Fleet<W> {
     Fleet::boot(workload, fleet_config(plan, bins), &Census::new()).unwrap()
 }
 
-fn arbitrage(made: &Generated, max_hops: u8, bins: u8) -> Arbitrage {
+pub(crate) fn arbitrage(made: &Generated, max_hops: u8, bins: u8) -> Arbitrage {
     let graph = Arc::new(CycleGraph::new(&made.market, made.base, max_hops).unwrap());
     Arbitrage::new(World::new(made.market.clone(), graph), bins).unwrap()
 }
 
-const fn publishing(bins: u8, top: usize) -> PumpConfig {
+pub(crate) const fn publishing(bins: u8, top: usize) -> PumpConfig {
     PumpConfig {
         bins,
         top,
@@ -118,7 +118,7 @@ fn run_all<W: Pipeline>(
     results
 }
 
-fn assert_balanced<W: Pipeline>(fleet: &Fleet<W>) {
+pub(crate) fn assert_balanced<W: Pipeline>(fleet: &Fleet<W>) {
     let closed = fleet.close(Duration::from_secs(10));
     let status = fleet.status();
     assert!(closed.is_clean() && status.balanced(), "{status}");
@@ -130,7 +130,7 @@ fn assert_balanced<W: Pipeline>(fleet: &Fleet<W>) {
 }
 
 /// A result without what depends on timing.
-fn timeless(result: &BlockResult) -> BlockResult {
+pub(crate) fn timeless(result: &BlockResult) -> BlockResult {
     BlockResult {
         cycle: Duration::ZERO,
         walks: Vec::new(),
@@ -139,7 +139,7 @@ fn timeless(result: &BlockResult) -> BlockResult {
 }
 
 /// Plainly: the cycles over any of the pools.
-fn touched_by(world: &World, pools: &[PoolId]) -> Vec<CycleId> {
+pub(crate) fn touched_by(world: &World, pools: &[PoolId]) -> Vec<CycleId> {
     (0..)
         .map(CycleId::new)
         .zip(world.table().cycles())

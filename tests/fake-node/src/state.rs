@@ -137,8 +137,10 @@ impl State {
             .to_owned();
         let params = message.get("params").cloned().unwrap_or_default();
         let count = self.calls.entry(method.clone()).or_default();
+        let id = message.get("id").cloned().unwrap_or_default();
         let call = Call {
             connection: number,
+            id,
             method,
             params,
             before: *count,

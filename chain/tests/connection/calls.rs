@@ -87,7 +87,9 @@ fn an_answer_of_another_shape_is_malformed_for_its_call_alone() {
             .on("null", |_| Reply::Result(Value::Null));
         let node = FakeNode::start(script).unwrap();
         let (client, _notifications, _session) = joined(&node, &patient()).await;
-        for method in ["hollow", "number", "null"] {
+        let hollow = client.call::<Value>("hollow", json!([])).await.unwrap_err();
+        assert!(matches!(hollow, CallError::Malformed { .. }), "{hollow}");
+        for method in ["number", "null"] {
             let error = client.call::<String>(method, json!([])).await.unwrap_err();
             assert!(
                 matches!(&error, CallError::Malformed { method: of, .. } if of == method),

@@ -116,6 +116,8 @@ impl FakeNode {
             };
             (Address::Tcp(address), endpoint, Some(bound))
         };
+        // The socket listens before the thread looks at the door.
+        shared.with(|state| state.listening = bound.is_some());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -250,7 +252,7 @@ impl FakeNode {
         self.shared.with(|state| state.batches = batches);
     }
 
-    /// Lets in whom `door` says. Open connections stay.
+    /// Lets in whom `door` says. Open connections stay. Its thread sees to it: wait for [`Seen::listening`] to follow.
     pub fn door(&self, door: Door) {
         self.shared.with(|state| state.door = door);
         self.shared.knock();

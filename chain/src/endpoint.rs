@@ -191,15 +191,18 @@ fn web(tls: bool, rest: &str) -> Result<Endpoint, EndpointError> {
         Some((credentials, host_port)) => (Some(percent_decode(credentials)?), host_port),
         None => (None, authority),
     };
-    let (host, port) = match host_port
+    let bracketed = host_port
         .strip_prefix('[')
-        .and_then(|rest| rest.split_once(']'))
-    {
-        Some((host, after)) => (
-            check(host, |c| c.is_ascii_hexdigit() || c == ':' || c == '.')?,
-            after.strip_prefix(':'),
-        ),
-        None => match host_port.split_once(':') {
+        .and_then(|rest| rest.split_once(']'));
+    let (host, port) = match bracketed {
+        Some((host, after)) => {
+            let host = check(host, |c| c.is_ascii_hexdigit() || c == ':' || c == '.')?;
+            match (after.strip_prefix(':'), after.chars().next()) {
+                (None, Some(character)) => return Err(EndpointError::Host { character }),
+                (port, _) => (host, port),
+            }
+        }
+        None => match host_port.rsplit_once(':') {
             Some((host, port)) => (check(host, is_of_name)?, Some(port)),
             None => (check(host_port, is_of_name)?, None),
         },

@@ -84,7 +84,6 @@ pub async fn connect_with(
 }
 
 /// Speaks JSON-RPC over a socket that is connected.
-#[must_use]
 pub fn over(socket: Socket, limits: &Limits) -> (Client, Notifications, Session) {
     let shared = Arc::new(Shared::new(*limits));
     (

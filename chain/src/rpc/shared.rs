@@ -289,12 +289,11 @@ impl State {
         if group.done {
             return None;
         }
-        match slot {
-            Some(twice) => *twice = Answer::Malformed("it came twice"),
-            None => {
-                *slot = Some(answer);
-                group.left -= 1;
-            }
+        if slot.is_none() {
+            *slot = Some(answer);
+            group.left -= 1;
+        } else {
+            *slot = Some(Answer::Malformed("it came twice"));
         }
         Some(first)
     }

@@ -170,8 +170,9 @@ impl Closed {
                 limit: *max_size,
                 size: *size,
             },
-            Error::ConnectionClosed | Error::AlreadyClosed => Self::Ended,
-            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Self::Ended,
+            Error::ConnectionClosed
+            | Error::AlreadyClosed
+            | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Self::Ended,
             Error::Io(error) => Self::lost(error),
             Error::Utf8(_) => Self::Garbage {
                 what: "a text message is not UTF-8",

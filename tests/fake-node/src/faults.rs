@@ -38,6 +38,10 @@ pub struct RangeLimit {
 
 /// The faults of a node's chain. All off is a healthy node.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, and all combinations have a meaning"
+)]
 pub struct Faults {
     /// No header is announced, while calls are answered (row N1).
     pub heads_stopped: bool,

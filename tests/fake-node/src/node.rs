@@ -116,6 +116,8 @@ impl FakeNode {
             };
             (Address::Tcp(address), endpoint, Some(bound))
         };
+        // The socket listens before the thread looks at the door.
+        shared.with(|state| state.listening = bound.is_some());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -206,11 +208,19 @@ impl FakeNode {
     }
 
     /// Adds a block with `logs`, announces it, and returns its hash.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "it is called for what it does to the chain"
+    )]
     pub fn extend(&self, logs: Vec<FakeLog>) -> B256 {
         self.shared.with(|state| state.extend(logs))
     }
 
     /// Takes the last `depth` blocks back and adds one for each part of `branch`, and announces what the faults let pass.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "it is called for what it does to the chain"
+    )]
     pub fn reorg(&self, depth: usize, branch: Vec<Vec<FakeLog>>) -> Reorg {
         self.shared.with(|state| state.reorg(depth, branch))
     }
@@ -242,7 +252,7 @@ impl FakeNode {
         self.shared.with(|state| state.batches = batches);
     }
 
-    /// Lets in whom `door` says. Open connections stay.
+    /// Lets in whom `door` says. Open connections stay. Its thread sees to it: wait for [`Seen::listening`] to follow.
     pub fn door(&self, door: Door) {
         self.shared.with(|state| state.door = door);
         self.shared.knock();
@@ -251,10 +261,9 @@ impl FakeNode {
     /// Says nothing any more on the connections that are open, not even a pong. They stay open.
     pub fn go_silent(&self) {
         self.shared.with(|state| {
-            state
-                .open
-                .values_mut()
-                .for_each(|connection| connection.silent = true)
+            for connection in state.open.values_mut() {
+                connection.silent = true;
+            }
         });
     }
 
@@ -262,10 +271,9 @@ impl FakeNode {
     pub fn speak(&self) {
         self.shared.with(|state| {
             state.silent_after = None;
-            state
-                .open
-                .values_mut()
-                .for_each(|connection| connection.silent = false);
+            for connection in state.open.values_mut() {
+                connection.silent = false;
+            }
         });
     }
 

@@ -14,6 +14,8 @@ use crate::{FakeChain, Faults};
 pub struct Call {
     /// On which connection: the first is 0.
     pub connection: usize,
+    /// Its id.
+    pub id: Value,
     /// The method.
     pub method: String,
     /// Its parameters.

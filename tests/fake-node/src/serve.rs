@@ -83,10 +83,12 @@ impl Listener {
             Address::Tcp(address) => TcpListener::bind(address).await.map(Self::Tcp),
             Address::Unix(path) => {
                 // What a listener before left behind.
-                match std::fs::remove_file(path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => UnixListener::bind(path).map(Self::Unix),
+                if let Err(error) = std::fs::remove_file(path)
+                    && error.kind() != io::ErrorKind::NotFound
+                {
+                    return Err(error);
                 }
+                UnixListener::bind(path).map(Self::Unix)
             }
         }
     }
@@ -167,8 +169,12 @@ async fn welcome(
         Door::Open | Door::Shut => {}
         Door::Mute => return read_all(&mut stream).await,
         Door::Status(status) => {
-            let mut request = [0; 4096];
-            stream.read(&mut request).await?;
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                if stream.read_buf(&mut request).await? == 0 {
+                    return Ok(());
+                }
+            }
             stream
                 .write_all(format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n").as_bytes())
                 .await?;
@@ -183,11 +189,8 @@ async fn welcome(
         Listen::Ipc => connection(&shared, stream, false).await,
         Listen::Ws => web(&shared, stream).await,
         Listen::Wss(config) => {
-            web(
-                &shared,
-                Box::new(TlsAcceptor::from(config).accept(stream).await?),
-            )
-            .await
+            let stream = TlsAcceptor::from(config).accept(stream).await?;
+            web(&shared, Box::new(stream)).await;
         }
     }
     Ok(())
@@ -275,9 +278,8 @@ async fn write(
 fn bytes(out: Out, is_web: bool) -> (Vec<u8>, bool) {
     match out {
         Out::Text(text) if is_web => (frame(TEXT, text.as_bytes()), false),
-        Out::Text(text) => (text.into_bytes(), false),
         Out::Fragments(text) if is_web => (fragments(text.as_bytes(), 100), false),
-        Out::Fragments(text) => (text.into_bytes(), false),
+        Out::Text(text) | Out::Fragments(text) => (text.into_bytes(), false),
         Out::Pong(payload) => (frame(PONG, &payload), false),
         Out::Bytes(bytes) => (bytes, false),
         Out::MidFrame(text) => {

@@ -137,8 +137,10 @@ impl State {
             .to_owned();
         let params = message.get("params").cloned().unwrap_or_default();
         let count = self.calls.entry(method.clone()).or_default();
+        let id = message.get("id").cloned().unwrap_or_default();
         let call = Call {
             connection: number,
+            id,
             method,
             params,
             before: *count,
@@ -199,11 +201,10 @@ impl State {
             }
         }
         match self.batches {
-            Batches::InOrder => {}
             Batches::Reversed => answers.reverse(),
             Batches::Without(at) if at < answers.len() => drop(answers.remove(at)),
             Batches::Doubled(at) => answers.extend(answers.get(at).cloned()),
-            Batches::Without(_) => {}
+            Batches::InOrder | Batches::Without(_) => {}
             Batches::Apart => {
                 for answer in answers {
                     self.say(number, Out::Text(answer.to_string()));
@@ -211,7 +212,9 @@ impl State {
                 return;
             }
         }
-        self.say(number, Out::Text(Value::Array(answers).to_string()));
+        if !answers.is_empty() {
+            self.say(number, Out::Text(Value::Array(answers).to_string()));
+        }
     }
 
     fn say_reply(&mut self, number: usize, id: &Value, reply: Reply) {

@@ -75,7 +75,7 @@ pub(crate) fn fragments(payload: &[u8], count: usize) -> Vec<u8> {
     let size = payload.len().div_ceil(count.max(1)).max(1);
     let last = payload.chunks(size).count().saturating_sub(1);
     let parts = payload.chunks(size).enumerate().map(|(at, part)| {
-        let kind = if at == 0 { 1 } else { 0 };
+        let kind = u8::from(at == 0);
         frame(if at == last { 0x80 | kind } else { kind }, part)
     });
     parts.flatten().collect()

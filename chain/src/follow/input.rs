@@ -55,12 +55,7 @@ impl Follower {
     /// The subscription brought a header.
     pub fn header(&mut self, header: Header, now: Instant) {
         let now = self.clock(now);
-        let most = self
-            .config
-            .journal_blocks
-            .saturating_add(self.config.backfill_blocks)
-            .saturating_mul(2);
-        let fresh = self.heard.insert(header.hash, most);
+        let fresh = self.heard.insert(header.hash);
         self.watch.head(fresh, now);
         if fresh {
             self.counters.heads += 1;

@@ -40,8 +40,8 @@
 //!   a bloom that excludes what matters.
 //! - The parent of a [`ChainEvent::Block`] is the last block that was said and not reverted, or the one that was read
 //!   anew; a [`ChainEvent::Reverted`] is about that block. No block is said twice without a revert between.
-//! - Each header hash of the subscription is passed on once, in order, whatever else is waited for. (Hashes are remembered
-//!   for twice as many heads as the journal and a back-fill have blocks.)
+//! - Each header hash of the subscription is passed on once, in order, whatever else is waited for. (The
+//!   last 1,024 hashes are remembered.)
 //! - Nothing is said unless the subscription is confirmed. What is said after a reconnect builds on what was said before.
 //! - Whenever it is not ready it waits for the driver, an answer or a time, and says for which ([`Waits`]). In every state but
 //!   "not connected", where the driver reconnects, it has a deadline.
@@ -71,6 +71,9 @@ use call::Asks;
 use journal::Journal;
 use logs::{Filter, Logs};
 use watch::{Link, Watch};
+
+/// Header hashes that are remembered, to tell one that comes again: hours of any chain, and 64 KiB.
+const HEARD: usize = 1_024;
 
 /// A time after another; the same where the clock cannot say it.
 fn after(at: Instant, wait: Duration) -> Instant {
@@ -114,12 +117,12 @@ struct Heard {
 
 impl Heard {
     /// Whether it comes for the first time.
-    fn insert(&mut self, hash: B256, most: usize) -> bool {
+    fn insert(&mut self, hash: B256) -> bool {
         if !self.hashes.insert(hash) {
             return false;
         }
         self.order.push_back(hash);
-        if self.order.len() > most
+        if self.order.len() > HEARD
             && let Some(oldest) = self.order.pop_front()
         {
             self.hashes.remove(&oldest);

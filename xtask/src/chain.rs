@@ -17,6 +17,11 @@ pub(crate) const VERB: Verb = Verb {
 
 const FLAGS: &[Flag] = &[
     flag("--pools", "FILE", "pool file (data/uniswap_v2_pairs.csv)"),
+    flag(
+        "--second",
+        "FILE",
+        "pool file of a second exchange, added whole",
+    ),
     flag("--count", "N", "so many pools of it (300)"),
     flag("--block-time", "MS", "milliseconds between blocks (1000)"),
     flag("--blocks", "N", "end after so many steps"),

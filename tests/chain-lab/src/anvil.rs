@@ -38,8 +38,7 @@ pub struct Options {
     /// The port, or 0 for a free one.
     pub port: u16,
     /// Whether the states of old blocks survive a restart. Without, calls pinned to a block before the restart are
-    /// refused after it, and so is a reorganisation that reaches below it. It costs time and memory: every state is
-    /// written whole.
+    /// refused after it. It costs time and memory: every state is written whole.
     pub history: bool,
     /// Gas of a block.
     pub gas_limit: u64,
@@ -77,6 +76,7 @@ pub struct Anvil {
     child: Option<Child>,
     rpc: Rpc,
     accounts: Vec<Account>,
+    floor: u64,
 }
 
 impl Anvil {
@@ -91,6 +91,7 @@ impl Anvil {
             folder,
             child: None,
             accounts: Vec::new(),
+            floor: 0,
         };
         node.resurrect()?;
         Ok(node)
@@ -142,6 +143,12 @@ impl Anvil {
     #[must_use]
     pub fn accounts(&self) -> &[Account] {
         &self.accounts
+    }
+
+    /// The height at which the process was last started. A reorganisation must not reach below it.
+    #[must_use]
+    pub const fn floor(&self) -> u64 {
+        self.floor
     }
 
     /// The lab's own client of this node.
@@ -252,6 +259,7 @@ impl Anvil {
         self.accounts = accounts(&text);
         // Its log would grow with every request.
         self.rpc.call("anvil_setLoggingEnabled", json!([false]))?;
+        self.floor = self.rpc.head()?.number;
         Ok(())
     }
 

@@ -187,7 +187,7 @@ pub enum LabError {
     Depth {
         /// As many were asked for.
         depth: u64,
-        /// As many were moved since the layout.
+        /// As many were made since the layout and since the node's last start.
         known: u64,
     },
     /// A token or pool that the market does not have.

@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use regatta_chain_lab::anvil::{Anvil, Options};
 use regatta_chain_lab::error::LabError;
 use regatta_chain_lab::fetch::Kit;
-use regatta_chain_lab::market::Market;
+use regatta_chain_lab::market::{Market, SECOND_FACTORY};
 use regatta_chain_lab::mover::Mover;
 use regatta_chain_lab::moves::Style;
 use regatta_chain_lab::rows::{self, WETH};
@@ -39,7 +39,10 @@ struct Up {
     /// Pool file [default: the workspace's `data/uniswap_v2_pairs.csv`]
     #[arg(long, value_name = "FILE")]
     pools: Option<PathBuf>,
-    /// Pools of it.
+    /// Pool file of a second exchange, all of whose usable pools are added
+    #[arg(long, value_name = "FILE")]
+    second: Option<PathBuf>,
+    /// Pools of the first file.
     #[arg(long, value_name = "N", default_value_t = 300)]
     count: usize,
     /// Milliseconds between blocks.
@@ -129,14 +132,28 @@ impl Up {
             ..Options::default()
         };
         let mut node = Anvil::start(&kit, options)?;
-        let market = Market::lay_out(&mut node, &rows)?;
+        let mut market = Market::lay_out(&mut node, &rows)?;
+        if let Some(file) = &self.second {
+            let rows = rows::read(file)?;
+            let count = rows::usable(&rows).len();
+            let rows = rows::choose(&rows, count, WETH)?;
+            market.add_exchange(&mut node, SECOND_FACTORY, &rows)?;
+        }
         let key = key_file(&node)?;
         writeln!(out, "node     {}", node.ws())?;
         writeln!(out, "ipc      {}", node.ipc().display())?;
         writeln!(out, "chain    {}", self.chain_id)?;
         writeln!(out, "factory  {}", market.factory)?;
+        if self.second.is_some() {
+            writeln!(out, "second   {SECOND_FACTORY}")?;
+        }
         writeln!(out, "base     {}", market.base)?;
-        writeln!(out, "pools    {}, {cycles} cycles of 3 hops", rows.len())?;
+        writeln!(
+            out,
+            "pools    {}, {cycles} cycles of 3 hops in the first {}",
+            market.pools.len(),
+            rows.len()
+        )?;
         if let (Some(owner), Some(key)) = (node.accounts().first(), &key) {
             writeln!(out, "owner    {}", owner.address)?;
             writeln!(out, "key file {}", key.path().display())?;
@@ -154,14 +171,15 @@ impl Up {
         {
             let due =
                 |every: Option<u64>| every.is_some_and(|every| step.is_multiple_of(every.max(1)));
+            let depth = self.reorg_depth.min(mover.depth(&mut node)?);
+            if due(self.reorg_every) && depth > 0 {
+                let reorg = mover.reorg(&mut node, depth)?;
+                let from = reorg.ancestor.number;
+                writeln!(out, "reorg    {depth} blocks above {from}")?;
+            }
             if due(self.restart_every) {
                 node.restart()?;
-                writeln!(out, "restarted")?;
-            }
-            if due(self.reorg_every) {
-                let reorg = mover.reorg(&mut node, self.reorg_depth)?;
-                let (depth, from) = (reorg.adopted.len(), reorg.ancestor.number);
-                writeln!(out, "reorg    {depth} blocks above {from}")?;
+                writeln!(out, "restart")?;
             }
             let step = mover.step(&mut node)?;
             let (number, hash) = (step.head.number, step.head.hash);

@@ -27,6 +27,9 @@ use crate::token::{self, Token};
 /// Uniswap's factory on mainnet.
 pub const FACTORY: Address = address!("0x5C69bEe701ef814a2B6a3EDD4B1652CB9cc5aA6f");
 
+/// SushiSwap's factory on mainnet.
+pub const SECOND_FACTORY: Address = address!("0xC0AEe478e3658e2610c5F7A4A2E1777cE9e4f2Ac");
+
 /// An address at which no lab puts any code, for whoever configures a wrong factory.
 pub const NO_CODE: Address = address!("0x00000000000000000000000000000000000dEaD0");
 
@@ -50,6 +53,8 @@ const MINIMUM_LIQUIDITY: u64 = 1000;
 pub struct Pool {
     /// Its address.
     pub address: Address,
+    /// The factory that made it.
+    pub factory: Address,
     /// The lower one first.
     pub tokens: [Address; 2],
     /// As far as the lab has seen, in smallest units.
@@ -59,13 +64,13 @@ pub struct Pool {
 /// What stands on a node.
 #[derive(Clone, Debug)]
 pub struct Market {
-    /// The factory that made the pools.
+    /// The first factory.
     pub factory: Address,
     /// The token in which cycles start and end.
     pub base: Address,
     /// The account that moves the pools.
     pub lab: Address,
-    /// In the order of the factory's `allPairs`.
+    /// In the order of the factory's `allPairs`; those of a second factory after those of the first.
     pub pools: Vec<Pool>,
     /// By address.
     pub tokens: BTreeMap<Address, Token>,
@@ -75,21 +80,10 @@ impl Market {
     /// Puts `rows` on a fresh `node`. Takes a block for 500 pools.
     pub fn lay_out(node: &mut Anvil, rows: &[Row]) -> Result<Self, LabError> {
         let lab = node.accounts().last().ok_or(LabError::NotRunning)?.address;
-        let mut tokens = BTreeMap::new();
-        for row in rows {
-            for (address, decimals, symbol) in [
-                (row.token0, row.decimals0, &row.symbol0),
-                (row.token1, row.decimals1, &row.symbol1),
-            ] {
-                tokens.entry(address).or_insert_with(|| Token {
-                    decimals,
-                    symbol: symbol.clone(),
-                    tax_bps: 0,
-                });
-            }
-        }
+        let tokens = rows.iter().flat_map(tokens_of).rev().collect();
         let pools = rows.iter().map(|row| Pool {
             address: row.pair,
+            factory: FACTORY,
             tokens: [row.token0, row.token1],
             reserves: [row.reserve0, row.reserve1],
         });
@@ -101,9 +95,51 @@ impl Market {
             tokens,
         };
         market.load(node)?;
-        market.make_pools(node)?;
+        market.make_pools(node, &market.pools)?;
         market.verify(node.rpc())?;
         Ok(market)
+    }
+
+    /// Adds another factory of the same code at `factory`, and `rows` as its pools with their reserves. Their addresses
+    /// follow from that code: the addresses in the rows are of another exchange's code and are not used. With the
+    /// first factory's pools they make cycles of two hops.
+    pub fn add_exchange(
+        &mut self,
+        node: &mut Anvil,
+        factory: Address,
+        rows: &[Row],
+    ) -> Result<(), LabError> {
+        for (address, token) in rows.iter().flat_map(tokens_of) {
+            if !self.tokens.contains_key(&address) {
+                token.put(node.rpc(), address, self.lab)?;
+                self.tokens.insert(address, token);
+            }
+        }
+        let pools = rows.iter().map(|row| {
+            let tokens = [row.token0, row.token1];
+            Pool {
+                address: pair_address(factory, tokens, &node.kit().pair_init),
+                factory,
+                tokens,
+                reserves: [row.reserve0, row.reserve1],
+            }
+        });
+        let pools: Vec<Pool> = pools.collect();
+        let setter = U256::from_be_bytes(self.lab.into_word().0);
+        let mut calls = vec![
+            Call::new("anvil_setCode", json!([factory, node.kit().factory])),
+            Call::set_slot(factory, U256::from(FEE_TO_SETTER), setter),
+        ];
+        for pool in &pools {
+            for (token, reserve) in pool.tokens.into_iter().zip(pool.reserves) {
+                let slot = token::balance_slot(pool.address);
+                calls.push(Call::set_slot(token, slot, U256::from(reserve)));
+            }
+        }
+        node.rpc().batch(&calls)?;
+        self.make_pools(node, &pools)?;
+        self.pools.extend(pools);
+        self.verify(node.rpc())
     }
 
     /// Loads the factory, the tokens and their balances as one state.
@@ -148,11 +184,11 @@ impl Market {
     }
 
     /// Has the factory make the pairs, which take what they already hold as their reserves.
-    fn make_pools(&self, node: &mut Anvil) -> Result<(), LabError> {
+    fn make_pools(&self, node: &mut Anvil, pools: &[Pool]) -> Result<(), LabError> {
         let usual = node.options().gas_limit;
         let rpc = node.rpc();
         rpc.call("evm_setBlockGasLimit", json!([format!("{LAYOUT_GAS:#x}")]))?;
-        for pools in self.pools.chunks(POOLS_A_BLOCK) {
+        for pools in pools.chunks(POOLS_A_BLOCK) {
             let sends: Vec<Send> = pools.iter().flat_map(|pool| self.creation(pool)).collect();
             let block = chain::mine(rpc, self.lab, &sends)?;
             block.all_succeeded()?;
@@ -178,7 +214,7 @@ impl Market {
             abi::syncCall {}.abi_encode()
         };
         [
-            Send::new(self.factory, create.abi_encode(), CREATE_GAS),
+            Send::new(pool.factory, create.abi_encode(), CREATE_GAS),
             Send::new(pool.address, fill, MINT_GAS),
         ]
     }
@@ -194,7 +230,7 @@ impl Market {
                     tokenA: token_a,
                     tokenB: token_b,
                 };
-                Call::view(self.factory, &call.abi_encode())
+                Call::view(pool.factory, &call.abi_encode())
             })
             .collect();
         for (pool, answer) in self.pools.iter().zip(rpc.batch(&calls)?) {
@@ -228,14 +264,28 @@ impl Market {
     pub fn position(&self, pool: Address) -> Option<usize> {
         self.pools.iter().position(|known| known.address == pool)
     }
+}
 
-    /// Where the factory puts the pair of two tokens: the lower 20 bytes of
-    /// `keccak256(0xff ++ factory ++ keccak256(token0 ++ token1) ++ keccak256(init code))` (EIP-1014).
-    #[must_use]
-    pub fn pair_address(&self, tokens: [Address; 2], pair_init: &Bytes) -> Address {
-        let salt = keccak256(tokens.concat());
-        self.factory.create2(salt, keccak256(pair_init))
-    }
+/// Where `factory` puts the pair of two tokens, the lower one first: the lower 20 bytes of
+/// `keccak256(0xff ++ factory ++ keccak256(token0 ++ token1) ++ keccak256(init code))` (EIP-1014).
+#[must_use]
+pub fn pair_address(factory: Address, tokens: [Address; 2], pair_init: &Bytes) -> Address {
+    let [token0, token1] = tokens;
+    let salt = keccak256([token0.0.0, token1.0.0].concat());
+    factory.create2(salt, keccak256(pair_init))
+}
+
+/// The two tokens of a row.
+fn tokens_of(row: &Row) -> [(Address, Token); 2] {
+    let token = |decimals, symbol: &String| Token {
+        decimals,
+        symbol: symbol.clone(),
+        tax_bps: 0,
+    };
+    [
+        (row.token0, token(row.decimals0, &row.symbol0)),
+        (row.token1, token(row.decimals1, &row.symbol1)),
+    ]
 }
 
 /// The reserves of the pools in the state after the block `at`; none of a pool that is not there.

@@ -13,7 +13,7 @@ use crate::abi;
 use crate::anvil::Anvil;
 use crate::chain::{self, Mined, Send};
 use crate::error::LabError;
-use crate::market::{Market, Pool, reserves};
+use crate::market::{Market, Pool, pair_address, reserves};
 use crate::moves::{Move, Style};
 use crate::rng::Rng;
 use crate::rpc::{Call, Head};
@@ -78,6 +78,13 @@ impl Mover {
         &self.market
     }
 
+    /// How many blocks [`reorg`](Self::reorg) could replace now: those since the layout and since the node was last
+    /// started. Below its start this node loses the contracts' code.
+    pub fn depth(&self, node: &mut Anvil) -> Result<u64, LabError> {
+        let tip = node.rpc().head()?.number;
+        Ok(tip.saturating_sub(self.floor.max(node.floor())))
+    }
+
     /// Moves some pools and mines one block.
     pub fn step(&mut self, node: &mut Anvil) -> Result<Step, LabError> {
         let moves = self.plan();
@@ -89,11 +96,11 @@ impl Mover {
     /// Replaces the last `depth` blocks by as many others, with other moves in them. What others had sent in the old
     /// ones is gone: the node does not put it back into its pool.
     pub fn reorg(&mut self, node: &mut Anvil, depth: u64) -> Result<Reorg, LabError> {
-        let tip = node.rpc().head()?.number;
-        let known = tip.saturating_sub(self.floor);
+        let known = self.depth(node)?;
         if depth == 0 || depth > known {
             return Err(LabError::Depth { depth, known });
         }
+        let tip = node.rpc().head()?.number;
         let first = tip - depth + 1;
         let ancestor = node.rpc().block_at(first - 1)?;
         let heights = first..=tip;
@@ -159,7 +166,8 @@ impl Mover {
             }
         }
         let pool = Pool {
-            address: self.market.pair_address(tokens, &node.kit().pair_init),
+            address: pair_address(self.market.factory, tokens, &node.kit().pair_init),
+            factory: self.market.factory,
             tokens,
             reserves,
         };

@@ -176,6 +176,7 @@ mod tests {
                 let reserves = [(1_u128 << bits) - 1, (1_u128 << other) - 1];
                 let pool = Pool {
                     address: Address::ZERO,
+                    factory: Address::ZERO,
                     tokens: [Address::ZERO; 2],
                     reserves,
                 };
@@ -204,6 +205,7 @@ mod tests {
     fn a_pool_with_an_empty_side_is_not_moved() {
         let pool = Pool {
             address: Address::ZERO,
+            factory: Address::ZERO,
             tokens: [Address::ZERO; 2],
             reserves: [0, 5],
         };

@@ -96,7 +96,9 @@ pub fn cycles(rows: &[Row], base: Address) -> usize {
     2 * triangles(&usable(rows), base).len()
 }
 
-fn usable(rows: &[Row]) -> Vec<&Row> {
+/// The rows that a lab can lay out, in their order.
+#[must_use]
+pub fn usable(rows: &[Row]) -> Vec<&Row> {
     let tokens: BTreeSet<Address> = rows
         .iter()
         .flat_map(|row| [row.token0, row.token1])

@@ -1,14 +1,13 @@
 //! The layout on the real node with the real contracts.
 #![cfg(test)]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
 use alloy_primitives::{U256, address};
-use common::{kit, lab, rows};
+use common::{file, kit, lab, rows};
 use regatta_chain_lab::anvil::{Anvil, Options};
 use regatta_chain_lab::error::LabError;
-use regatta_chain_lab::market::{Market, NO_CODE};
+use regatta_chain_lab::market::{Market, NO_CODE, SECOND_FACTORY, pair_address};
 use regatta_chain_lab::rows::{self, WETH};
 use regatta_chain_lab::rpc::Call;
 use serde_json::{Value, json};
@@ -32,7 +31,7 @@ fn three_hundred_real_pools_stand_where_they_do_on_mainnet_with_their_reserves()
         let word: U256 = serde_json::from_value(word).unwrap();
         assert_eq!(word & mask, U256::from(row.reserve0));
         assert_eq!(word >> 112 & mask, U256::from(row.reserve1));
-        let derived = market.pair_address(pool.tokens, &node.kit().pair_init);
+        let derived = pair_address(market.factory, pool.tokens, &node.kit().pair_init);
         assert_eq!(derived, row.pair);
     }
 }
@@ -49,6 +48,24 @@ fn tokens_say_their_symbol_and_decimals() {
     assert_eq!(answers[0], format!("0x{:064x}", 6));
     let text = format!("0x{:064x}{:064x}{:0<64}", 32, 4, "55534443");
     assert_eq!(answers[1], text);
+}
+
+#[test]
+fn a_second_exchange_has_pools_of_the_same_tokens_with_reserves_of_its_own() {
+    let (mut node, mut market) = lab(300);
+    let second = rows::read(&file("sushiswap_v2_pairs.csv")).unwrap();
+    let second = rows::choose(&second, 60, WETH).unwrap();
+    market
+        .add_exchange(&mut node, SECOND_FACTORY, &second)
+        .unwrap();
+    assert_eq!(market.pools.len(), 360);
+    let (first, second) = market.pools.split_at(300);
+    let both = second.iter().filter(|pool| {
+        let twin = first.iter().find(|twin| twin.tokens == pool.tokens);
+        twin.is_some_and(|twin| twin.address != pool.address)
+    });
+    assert!(both.count() > 10);
+    market.verify(node.rpc()).unwrap();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the tests of the lab begin with. They fetch what they need; without npm or network they fail and say so.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use regatta_chain_lab::anvil::{Anvil, Options};
 use regatta_chain_lab::fetch::Kit;
@@ -15,9 +15,16 @@ pub(crate) fn kit() -> Kit {
     }
 }
 
+/// A file of real pools.
+pub(crate) fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../data")
+        .join(name)
+}
+
 /// Some of the real pools.
 pub(crate) fn rows(count: usize) -> Vec<Row> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/uniswap_v2_pairs.csv");
+    let file = file("uniswap_v2_pairs.csv");
     rows::choose(&rows::read(&file).unwrap(), count, WETH).unwrap()
 }
 

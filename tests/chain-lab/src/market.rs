@@ -270,8 +270,7 @@ impl Market {
 /// `keccak256(0xff ++ factory ++ keccak256(token0 ++ token1) ++ keccak256(init code))` (EIP-1014).
 #[must_use]
 pub fn pair_address(factory: Address, tokens: [Address; 2], pair_init: &Bytes) -> Address {
-    let [token0, token1] = tokens;
-    let salt = keccak256([token0.0.0, token1.0.0].concat());
+    let salt = keccak256(tokens.map(Address::into_array).concat());
     factory.create2(salt, keccak256(pair_init))
 }
 

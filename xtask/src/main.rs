@@ -9,6 +9,7 @@
 mod apt;
 mod build;
 mod cargo;
+mod chain;
 mod ci;
 mod core_alone;
 mod docs;
@@ -49,6 +50,7 @@ static VERBS: &[Verb] = &[
     msrv::VERB,
     build::VERB,
     smoke::VERB,
+    chain::VERB,
     vm::VERB,
 ];
 

@@ -10,6 +10,7 @@ mod apt;
 mod build;
 mod cargo;
 mod ci;
+mod contracts;
 mod core_alone;
 mod docs;
 mod elf;
@@ -43,6 +44,7 @@ static VERBS: &[Verb] = &[
     no_std::VERB,
     loom::VERB,
     model::VERB,
+    contracts::VERB,
     sim::VERB,
     fuzz::VERB,
     sanitize::VERB,

@@ -9,7 +9,6 @@ use alloy_sol_types::SolCall;
 use crate::code::Code;
 
 /// The executor contract's interface.
-#[expect(missing_docs, reason = "the macro gives no place for the documentation of what it generates")]
 pub mod abi {
     alloy_sol_types::sol! {
         struct Hop { address pool; bool zeroForOne; uint256 amountOut; }

@@ -9,6 +9,7 @@
 mod apt;
 mod build;
 mod cargo;
+mod chain;
 mod ci;
 mod contracts;
 mod core_alone;
@@ -51,6 +52,7 @@ static VERBS: &[Verb] = &[
     msrv::VERB,
     build::VERB,
     smoke::VERB,
+    chain::VERB,
     vm::VERB,
 ];
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, hex};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use serde_json::json;
 use tempfile::TempDir;
@@ -53,7 +54,7 @@ impl Default for Options {
             port: 0,
             history: true,
             gas_limit: 30_000_000,
-            deadline: Duration::from_secs(60),
+            deadline: Duration::from_mins(1),
         }
     }
 }
@@ -148,14 +149,30 @@ impl Anvil {
         &mut self.rpc
     }
 
-    /// Freezes the process: connections stay open, nothing answers.
+    /// Freezes the process: connections stay open, nothing answers. Each of its threads stands still on return.
     pub fn pause(&self) -> Result<(), LabError> {
-        self.signal(Signal::SIGSTOP)
+        let pid = self.signal(Signal::SIGSTOP)?;
+        let deadline = self.options.deadline;
+        let until = Instant::now() + deadline;
+        // The signal takes its time; the parent is told when the last thread has stopped.
+        let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
+        while !matches!(waitid(Id::Pid(pid), flags), Ok(WaitStatus::Stopped(..))) {
+            if Instant::now() >= until {
+                let (pid, what) = (pid.as_raw().unsigned_abs(), "stand still");
+                return Err(LabError::Overdue {
+                    pid,
+                    what,
+                    deadline,
+                });
+            }
+            thread::park_timeout(LOOK);
+        }
+        Ok(())
     }
 
     /// Lets a frozen process go on.
     pub fn resume(&self) -> Result<(), LabError> {
-        self.signal(Signal::SIGCONT)
+        self.signal(Signal::SIGCONT).map(drop)
     }
 
     /// Kills the process; what it had in memory is lost.
@@ -177,6 +194,8 @@ impl Anvil {
     /// Ends the process in an orderly way: it writes its state first.
     pub fn stop(&mut self) -> Result<ExitStatus, LabError> {
         self.signal(Signal::SIGTERM)?;
+        // A frozen one would not hear it.
+        self.signal(Signal::SIGCONT)?;
         let deadline = self.options.deadline;
         let until = Instant::now() + deadline;
         let child = self.child.as_mut().ok_or(LabError::NotRunning)?;
@@ -190,7 +209,12 @@ impl Anvil {
                 return Ok(status);
             }
             if Instant::now() >= until {
-                return Err(LabError::NotEnded { pid, deadline });
+                let what = "end";
+                return Err(LabError::Overdue {
+                    pid,
+                    what,
+                    deadline,
+                });
             }
             thread::park_timeout(LOOK);
         }
@@ -260,7 +284,7 @@ impl Anvil {
         }
     }
 
-    fn signal(&self, signal: Signal) -> Result<(), LabError> {
+    fn signal(&self, signal: Signal) -> Result<Pid, LabError> {
         let pid = self.pid().ok_or(LabError::NotRunning)?;
         let failed = |reason: String| LabError::Signal {
             signal: signal.as_str(),
@@ -268,7 +292,9 @@ impl Anvil {
             reason,
         };
         let number = i32::try_from(pid).map_err(|error| failed(error.to_string()))?;
-        kill(Pid::from_raw(number), signal).map_err(|error| failed(error.to_string()))
+        let pid = Pid::from_raw(number);
+        kill(pid, signal).map_err(|error| failed(error.to_string()))?;
+        Ok(pid)
     }
 }
 

@@ -95,11 +95,13 @@ pub enum LabError {
         /// The end of what it wrote.
         said: Foreign,
     },
-    /// The node did not end when it was told to.
-    #[error("anvil (pid {pid}) did not end within {deadline:?}")]
-    NotEnded {
+    /// The node did not do what a signal told it to.
+    #[error("anvil (pid {pid}) did not {what} within {deadline:?}")]
+    Overdue {
         /// Its process.
         pid: u32,
+        /// End, or stand still.
+        what: &'static str,
         /// How long it had.
         deadline: Duration,
     },

@@ -166,15 +166,15 @@ impl Rpc {
 
     /// The block at the head.
     pub fn head(&mut self) -> Result<Head, LabError> {
-        self.block(json!("latest"))
+        self.block(&json!("latest"))
     }
 
     /// The block at a height; the node refuses one that is not there.
     pub fn block_at(&mut self, number: u64) -> Result<Head, LabError> {
-        self.block(json!(format!("{number:#x}")))
+        self.block(&json!(format!("{number:#x}")))
     }
 
-    fn block(&mut self, which: Value) -> Result<Head, LabError> {
+    fn block(&mut self, which: &Value) -> Result<Head, LabError> {
         const METHOD: &str = "eth_getBlockByNumber";
         let block = self.call(METHOD, json!([which, false]))?;
         head(&block).ok_or_else(|| LabError::Answer {
@@ -231,7 +231,7 @@ fn no_answer(method: &str) -> LabError {
 }
 
 /// What is left of the time, never nothing: the system takes a zero for no limit.
-fn left(until: Instant) -> io::Result<Duration> {
+pub(crate) fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
         Err(ErrorKind::TimedOut.into())
@@ -241,7 +241,7 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 /// One line, without its end.
-fn read_line(stream: &mut BufReader<UnixStream>, until: Instant) -> io::Result<Vec<u8>> {
+pub(crate) fn read_line(stream: &mut BufReader<UnixStream>, until: Instant) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     loop {
         stream.get_ref().set_read_timeout(Some(left(until)?))?;

@@ -5,6 +5,11 @@
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use serde::Deserialize;
+use serde_json::json;
+
+use crate::error::LabError;
+use crate::market::{lab_holding, token_code};
+use crate::rpc::{Call, Rpc};
 
 /// The compiled contract.
 const ARTIFACT: &str = include_str!("../../../contracts/testing/Token.json");
@@ -30,6 +35,21 @@ pub struct Token {
 }
 
 impl Token {
+    /// Puts the token at `address`, outside of any block; the lab's account gets what it has of every token.
+    pub(crate) fn put(
+        &self,
+        rpc: &mut Rpc,
+        address: Address,
+        lab: Address,
+    ) -> Result<(), LabError> {
+        let code = Call::new("anvil_setCode", json!([address, token_code()?]));
+        let held = (balance_slot(lab), lab_holding());
+        let slots = self.slots().into_iter().chain([held]);
+        let slots = slots.map(|(slot, value)| Call::set_slot(address, slot, value));
+        rpc.batch(&[code].into_iter().chain(slots).collect::<Vec<_>>())?;
+        Ok(())
+    }
+
     /// The slots that hold these facts.
     pub(crate) fn slots(&self) -> [(U256, U256); 3] {
         let packed = U256::from(self.decimals) | U256::from(self.tax_bps) << 8;

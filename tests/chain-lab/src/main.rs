@@ -1,0 +1,232 @@
+//! `chain-lab`: a real node with real pools that move, until it is interrupted.
+//!
+//! Exit codes: 0 done or interrupted, 1 the lab failed, 2 the command line was not understood.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use regatta_chain_lab::anvil::{Anvil, Options};
+use regatta_chain_lab::error::LabError;
+use regatta_chain_lab::fetch::Kit;
+use regatta_chain_lab::market::Market;
+use regatta_chain_lab::mover::Mover;
+use regatta_chain_lab::moves::Style;
+use regatta_chain_lab::rows::{self, WETH};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tempfile::NamedTempFile;
+
+/// A real Ethereum node with the real contracts and real pools.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Fetches the node and the contracts, if they are not there.
+    Fetch,
+    /// Starts the node, lays the pools out and moves them until interrupted.
+    Up(Up),
+}
+
+#[derive(Args)]
+struct Up {
+    /// Pool file [default: the workspace's `data/uniswap_v2_pairs.csv`]
+    #[arg(long, value_name = "FILE")]
+    pools: Option<PathBuf>,
+    /// Pools of it.
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    count: usize,
+    /// Milliseconds between blocks.
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    block_time: u64,
+    /// Ends after so many steps.
+    #[arg(long, value_name = "N")]
+    blocks: Option<u64>,
+    /// The moves follow from it.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Pools moved in a block.
+    #[arg(long, value_name = "N", default_value_t = Style::default().moves)]
+    moves: usize,
+    /// Replaces blocks in each step whose number is a multiple of this.
+    #[arg(long, value_name = "K")]
+    reorg_every: Option<u64>,
+    /// Blocks that a reorganisation replaces.
+    #[arg(long, value_name = "D", default_value_t = 2)]
+    reorg_depth: u64,
+    /// Restarts the node before each step whose number is a multiple of this.
+    #[arg(long, value_name = "K")]
+    restart_every: Option<u64>,
+    /// Port of the node; 0 takes a free one.
+    #[arg(long, value_name = "P", default_value_t = 0)]
+    port: u16,
+    /// The chain's id.
+    #[arg(long, value_name = "ID", default_value_t = 1)]
+    chain_id: u64,
+}
+
+/// What ends the lab early.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Lab(#[from] LabError),
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = io::stdout();
+    let done = match cli.verb {
+        Verb::Fetch => fetch(&mut out),
+        Verb::Up(up) => up.run(&mut out),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nobody is left to tell if stderr is closed too.
+            let _ = writeln!(io::stderr(), "chain-lab: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn fetch(out: &mut dyn Write) -> Result<(), Failure> {
+    let kit = Kit::fetch()?;
+    writeln!(out, "anvil {}", kit.anvil.display())?;
+    Ok(())
+}
+
+impl Up {
+    fn run(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let mut interrupts = Interrupts::install()?;
+        let done = self.go(&mut interrupts, out);
+        // The terminal's interrupt reaches the node too: what fails after it did not fail.
+        match done {
+            Err(Failure::Lab(_)) if interrupts.came()? => Ok(()),
+            done => done,
+        }
+    }
+
+    fn go(&self, interrupts: &mut Interrupts, out: &mut dyn Write) -> Result<(), Failure> {
+        let standard =
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/uniswap_v2_pairs.csv");
+        let file = self.pools.clone().unwrap_or_else(standard);
+        let rows = rows::choose(&rows::read(&file)?, self.count, WETH)?;
+        let cycles = rows::cycles(&rows, WETH);
+        let kit = Kit::fetch()?;
+        let options = Options {
+            chain_id: self.chain_id,
+            port: self.port,
+            // Written whole at each restart: too much for a lab that runs for long.
+            history: self.restart_every.is_some(),
+            ..Options::default()
+        };
+        let mut node = Anvil::start(&kit, options)?;
+        let market = Market::lay_out(&mut node, &rows)?;
+        let key = key_file(&node)?;
+        writeln!(out, "node     {}", node.ws())?;
+        writeln!(out, "ipc      {}", node.ipc().display())?;
+        writeln!(out, "chain    {}", self.chain_id)?;
+        writeln!(out, "factory  {}", market.factory)?;
+        writeln!(out, "base     {}", market.base)?;
+        writeln!(out, "pools    {}, {cycles} cycles of 3 hops", rows.len())?;
+        if let (Some(owner), Some(key)) = (node.accounts().first(), &key) {
+            writeln!(out, "owner    {}", owner.address)?;
+            writeln!(out, "key file {}", key.path().display())?;
+        }
+        out.flush()?;
+        let style = Style {
+            moves: self.moves,
+            ..Style::default()
+        };
+        let mut mover = Mover::new(&mut node, market, self.seed, style)?;
+        let pause = Duration::from_millis(self.block_time);
+        let mut steps = 1..=self.blocks.unwrap_or(u64::MAX);
+        while !interrupts.within(pause)?
+            && let Some(step) = steps.next()
+        {
+            let due =
+                |every: Option<u64>| every.is_some_and(|every| step.is_multiple_of(every.max(1)));
+            if due(self.restart_every) {
+                node.restart()?;
+                writeln!(out, "restarted")?;
+            }
+            if due(self.reorg_every) {
+                let reorg = mover.reorg(&mut node, self.reorg_depth)?;
+                let (depth, from) = (reorg.adopted.len(), reorg.ancestor.number);
+                writeln!(out, "reorg    {depth} blocks above {from}")?;
+            }
+            let step = mover.step(&mut node)?;
+            let (number, hash) = (step.head.number, step.head.hash);
+            let (changed, reverted) = (step.reserves.len(), step.reverted);
+            write!(out, "block    {number} {hash} pools {changed}")?;
+            if reverted > 0 {
+                write!(out, " reverted {reverted}")?;
+            }
+            writeln!(out)?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// A file with the owner's key that only this user can read; it goes with the value.
+fn key_file(node: &Anvil) -> Result<Option<NamedTempFile>, Failure> {
+    let Some(owner) = node.accounts().first() else {
+        return Ok(None);
+    };
+    // Made with mode 0600.
+    let mut file = tempfile::Builder::new()
+        .prefix("owner-")
+        .suffix(".key")
+        .tempfile()?;
+    writeln!(file, "{}", owner.key)?;
+    file.flush()?;
+    Ok(Some(file))
+}
+
+/// SIGINT and SIGTERM, as bytes on a socket: so a wait for them has a deadline.
+struct Interrupts {
+    signals: UnixStream,
+    came: bool,
+}
+
+impl Interrupts {
+    fn install() -> io::Result<Self> {
+        let (signals, sender) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
+        }
+        let came = false;
+        Ok(Self { signals, came })
+    }
+
+    /// Whether one has come by now.
+    fn came(&mut self) -> io::Result<bool> {
+        self.within(Duration::ZERO)
+    }
+
+    /// Waits so long for one.
+    fn within(&mut self, wait: Duration) -> io::Result<bool> {
+        if self.came {
+            return Ok(true);
+        }
+        // The system takes zero for no limit.
+        let wait = wait.max(Duration::from_millis(1));
+        self.signals.set_read_timeout(Some(wait))?;
+        match self.signals.read(&mut [0]) {
+            Ok(_) => self.came = true,
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.came = true,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(self.came)
+    }
+}

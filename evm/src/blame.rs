@@ -67,14 +67,19 @@ pub fn agrees(call: &Call, exact_profit: U256, outcome: &Outcome) -> Result<(), 
         let Some(found) = done.hops.get(hop).copied().flatten() else {
             return Err(Disagreement::Silent { hop });
         };
-        let exact =
-            Swapped { amount_in: call.amount_in_of(hop).unwrap_or_default(), amount_out: wanted.amount_out };
+        let exact = Swapped {
+            amount_in: call.amount_in_of(hop).unwrap_or_default(),
+            amount_out: wanted.amount_out,
+        };
         if found != exact {
             return Err(Disagreement::Amounts { hop, exact, found });
         }
     }
     if done.profit != exact_profit {
-        return Err(Disagreement::Profit { exact: exact_profit, found: done.profit });
+        return Err(Disagreement::Profit {
+            exact: exact_profit,
+            found: done.profit,
+        });
     }
     Ok(())
 }
@@ -95,11 +100,12 @@ pub struct Blame {
 /// What was seen of a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// Less of the token came than was sent: a transfer tax, or a balance that lies.
+    /// Less of the token was there than was sent, or left: a transfer tax, a balance that lies, or one that was
+    /// taken from without the pair's knowledge.
     Short {
-        /// What should have come, in the token's smallest unit.
+        /// What should have been there, in the token's smallest unit.
         due: U256,
-        /// What came.
+        /// What was there.
         came: U256,
     },
     /// The token refused a transfer or a question.
@@ -120,7 +126,12 @@ pub fn blame(state: &State, call: &Call, scratch: &mut Scratch) -> Option<Blame>
         return None;
     }
     let outcome = outcome(call, end);
-    Inquiry { state, call, trace: scratch.trace() }.verdict(&outcome)
+    Inquiry {
+        state,
+        call,
+        trace: scratch.trace(),
+    }
+    .verdict(&outcome)
 }
 
 struct Inquiry<'a> {
@@ -133,42 +144,82 @@ impl Inquiry<'_> {
     fn verdict(&self, outcome: &Outcome) -> Option<Blame> {
         // In the order in which the pairs are paid.
         let hops = self.call.hops.len();
-        let short = (1..hops).chain(0..hops.min(1)).find_map(|hop| self.paid_short(hop));
-        short.or_else(|| self.refused()).or_else(|| self.pair(outcome)).or_else(|| self.base_short())
+        let short = (1..hops)
+            .chain(0..hops.min(1))
+            .find_map(|hop| self.paid_short(hop).or_else(|| self.left_short(hop)));
+        short
+            .or_else(|| self.refused())
+            .or_else(|| self.pair(outcome))
+            .or_else(|| self.base_short())
     }
 
     fn tokens(&self, hop: usize) -> Option<(Address, Address)> {
         let hop = self.call.hops.get(hop)?;
         let read = |slot| Some(Address::from_word(self.state.slot(hop.pool, slot)?.into()));
         let (token0, token1) = (read(pair::TOKEN_0)?, read(pair::TOKEN_1)?);
-        Some(if hop.zero_for_one { (token0, token1) } else { (token1, token0) })
+        Some(if hop.zero_for_one {
+            (token0, token1)
+        } else {
+            (token1, token0)
+        })
     }
 
     fn blame(&self, hop: usize, token: Option<Address>, cause: Cause) -> Option<Blame> {
-        Some(Blame { hop, pool: self.call.hops.get(hop)?.pool, token, cause })
+        Some(Blame {
+            hop,
+            pool: self.call.hops.get(hop)?.pool,
+            token,
+            cause,
+        })
     }
 
-    /// What a pair found on its account above its reserve, if it looked.
-    fn came(&self, hop: usize) -> Option<U256> {
-        let (token, _) = self.tokens(hop)?;
+    /// What a pair last found on its account of a token, if it looked.
+    fn found(&self, hop: usize, token: Address) -> Option<U256> {
         let at = self.call.hops.get(hop)?;
-        let (_, balance) = self.trace.answers(at.pool, token)?;
+        self.trace.answers(at.pool, token).map(|(_, last)| last)
+    }
+
+    /// A pair's reserves: of what goes in and of what comes out.
+    fn reserves(&self, hop: usize) -> Option<(U256, U256)> {
+        let at = self.call.hops.get(hop)?;
         let reserves = Reserves::unpack(self.state.slot(at.pool, pair::RESERVES)?);
-        let reserve = if at.zero_for_one { reserves.reserve0 } else { reserves.reserve1 };
-        Some(balance.saturating_sub(U256::from(reserve)))
+        let (reserve0, reserve1) = (U256::from(reserves.reserve0), U256::from(reserves.reserve1));
+        Some(if at.zero_for_one {
+            (reserve0, reserve1)
+        } else {
+            (reserve1, reserve0)
+        })
     }
 
     fn paid_short(&self, hop: usize) -> Option<Blame> {
-        let (came, due) = (self.came(hop)?, self.call.amount_in_of(hop)?);
         let (token, _) = self.tokens(hop)?;
+        let (reserve, _) = self.reserves(hop)?;
+        let came = self.found(hop, token)?.saturating_sub(reserve);
+        let due = self.call.amount_in_of(hop)?;
+        (came < due).then(|| self.blame(hop, Some(token), Cause::Short { due, came }))?
+    }
+
+    /// A pair that has less left of what it gave than its reserve less that.
+    fn left_short(&self, hop: usize) -> Option<Blame> {
+        let (_, token) = self.tokens(hop)?;
+        let (_, reserve) = self.reserves(hop)?;
+        let due = reserve.saturating_sub(self.call.hops.get(hop)?.amount_out);
+        let came = self.found(hop, token)?;
         (came < due).then(|| self.blame(hop, Some(token), Cause::Short { due, came }))?
     }
 
     /// A token that failed, or of which the pair or the executor says that it did not transfer.
     fn refused(&self) -> Option<Blame> {
         let failure = self.trace.failure.as_ref()?;
-        if let Some(hop) = self.call.hops.iter().position(|hop| hop.pool == failure.callee) {
-            let Revert::Text(text) = Revert::read(&failure.data) else { return None };
+        if let Some(hop) = self
+            .call
+            .hops
+            .iter()
+            .position(|hop| hop.pool == failure.callee)
+        {
+            let Revert::Text(text) = Revert::read(&failure.data) else {
+                return None;
+            };
             let (_, token) = self.tokens(hop)?;
             return (text.as_str() == "UniswapV2: TRANSFER_FAILED")
                 .then(|| self.blame(hop, Some(token), Cause::Refused))?;
@@ -182,8 +233,17 @@ impl Inquiry<'_> {
         let hops = 0..self.call.hops.len();
         let gives = |hop: &usize| self.tokens(*hop).is_some_and(|(_, out)| out == token);
         // A token that a pair sends fails under that pair; one that the executor sends came from the first.
-        let sender = |hop: &usize| self.call.hops.get(*hop).is_some_and(|hop| hop.pool == failure.caller);
-        let hop = hops.clone().filter(gives).find(sender).or_else(|| hops.clone().find(gives))?;
+        let sender = |hop: &usize| {
+            self.call
+                .hops
+                .get(*hop)
+                .is_some_and(|hop| hop.pool == failure.caller)
+        };
+        let hop = hops
+            .clone()
+            .filter(gives)
+            .find(sender)
+            .or_else(|| hops.clone().find(gives))?;
         self.blame(hop, Some(token), Cause::Refused)
     }
 
@@ -192,17 +252,29 @@ impl Inquiry<'_> {
             return None;
         }
         let failure = self.trace.failure.as_ref()?;
-        let hop = self.call.hops.iter().position(|hop| hop.pool == failure.callee)?;
-        let cause = if Revert::read(&failure.data) == Revert::K { Cause::Fee } else { Cause::Pair };
+        let hop = self
+            .call
+            .hops
+            .iter()
+            .position(|hop| hop.pool == failure.callee)?;
+        let cause = if Revert::read(&failure.data) == Revert::K {
+            Cause::Fee
+        } else {
+            Cause::Pair
+        };
         self.blame(hop, None, cause)
     }
 
     /// The base token that came to the executor, by its own balance: the profit and what it paid the first pair.
     fn base_short(&self) -> Option<Blame> {
         let last = self.call.hops.len().checked_sub(1)?;
-        let (before, after) = self.trace.answers(self.call.executor.address, self.call.base)?;
+        let (before, after) = self
+            .trace
+            .answers(self.call.executor.address, self.call.base)?;
         let due = self.call.hops.get(last)?.amount_out;
-        let came = after.checked_add(self.call.amount_in)?.saturating_sub(before);
+        let came = after
+            .checked_add(self.call.amount_in)?
+            .saturating_sub(before);
         (came < due).then(|| self.blame(last, Some(self.call.base), Cause::Short { due, came }))?
     }
 }

@@ -117,7 +117,9 @@ impl Call {
     pub fn amount_in_of(&self, hop: usize) -> Option<U256> {
         match hop.checked_sub(1) {
             None => (!self.hops.is_empty()).then_some(self.amount_in),
-            Some(before) if hop < self.hops.len() => self.hops.get(before).map(|hop| hop.amount_out),
+            Some(before) if hop < self.hops.len() => {
+                self.hops.get(before).map(|hop| hop.amount_out)
+            }
             Some(_) => None,
         }
     }

@@ -18,7 +18,9 @@ pub struct Code {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CodeError {
     /// It begins with 0xef01, and is no delegation to an address.
-    #[error("the code begins with 0xef01 and is {length} bytes long: a delegation is 0xef0100 and 20 bytes of address")]
+    #[error(
+        "the code begins with 0xef01 and is {length} bytes long: a delegation is 0xef0100 and 20 bytes of address"
+    )]
     Delegation {
         /// Its length in bytes.
         length: usize,
@@ -38,14 +40,19 @@ impl Code {
     /// without code.
     pub fn new(bytes: Bytes) -> Result<Self, CodeError> {
         let length = bytes.len();
-        let bytecode = Bytecode::new_raw_checked(bytes).map_err(|_| CodeError::Delegation { length })?;
+        let bytecode =
+            Bytecode::new_raw_checked(bytes).map_err(|_| CodeError::Delegation { length })?;
         let hash = bytecode.hash_slow();
         Ok(Self { bytecode, hash })
     }
 
     /// Code as it is after deployment, if each of `places` is the first byte of an immutable that holds `address`.
     /// The compiler's artifact names them (`immutableReferences`).
-    pub fn with_immutable(runtime: &[u8], places: &[usize], address: Address) -> Result<Self, CodeError> {
+    pub fn with_immutable(
+        runtime: &[u8],
+        places: &[usize],
+        address: Address,
+    ) -> Result<Self, CodeError> {
         let mut bytes = runtime.to_vec();
         let length = bytes.len();
         for &at in places {

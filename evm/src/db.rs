@@ -73,7 +73,10 @@ impl Db {
             Key::Account(address) => address.into_word() == B256::from(GUESS),
             Key::Slot(..) => false,
         };
-        if !(of_a_guess && !self.missing.is_empty()) && self.missing.len() < MOST_MISSING && !self.missing.contains(&key) {
+        if !(of_a_guess && !self.missing.is_empty())
+            && self.missing.len() < MOST_MISSING
+            && !self.missing.contains(&key)
+        {
             self.missing.push(key);
         }
     }
@@ -84,7 +87,12 @@ impl Database for Db {
 
     fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, NoBlockHash> {
         if let Some((_, code)) = self.executor.as_ref().filter(|(at, _)| *at == address) {
-            let info = AccountInfo { nonce: 1, code_hash: code.hash(), code: Some(code.bytecode()), ..AccountInfo::default() };
+            let info = AccountInfo {
+                nonce: 1,
+                code_hash: code.hash(),
+                code: Some(code.bytecode()),
+                ..AccountInfo::default()
+            };
             return Ok(Some(info));
         }
         let Some(code) = self.state.code(address) else {
@@ -93,7 +101,13 @@ impl Database for Db {
         };
         // Whoever makes use of these says so before (`uses_funds`), so a guess is never used unnoticed.
         let (balance, nonce) = self.state.funds(address).unwrap_or((U256::ZERO, 1));
-        let info = AccountInfo { balance, nonce, code_hash: code.hash(), code: Some(code.bytecode()), account_id: None };
+        let info = AccountInfo {
+            balance,
+            nonce,
+            code_hash: code.hash(),
+            code: Some(code.bytecode()),
+            account_id: None,
+        };
         Ok(Some(info))
     }
 
@@ -104,7 +118,11 @@ impl Database for Db {
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, NoBlockHash> {
         self.touched.push((address, slot));
-        if let Some((_, _, value)) = self.overlay.iter().find(|(a, s, _)| *a == address && *s == slot) {
+        if let Some((_, _, value)) = self
+            .overlay
+            .iter()
+            .find(|(a, s, _)| *a == address && *s == slot)
+        {
             return Ok(*value);
         }
         if let Some(value) = self.state.slot(address, slot) {

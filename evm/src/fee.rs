@@ -80,7 +80,12 @@ pub enum FeeAnswer {
 /// Finds the fee that a pair's code takes.
 #[must_use]
 pub fn fee_of(state: &State, query: &FeeQuery, scratch: &mut Scratch) -> FeeAnswer {
-    let answer = Asking { state, query, scratch: &mut *scratch }.fee();
+    let answer = Asking {
+        state,
+        query,
+        scratch: &mut *scratch,
+    }
+    .fee();
     scratch.db().overlay.clear();
     match answer {
         Ok(fee) => FeeAnswer::Takes(fee),
@@ -110,7 +115,11 @@ impl Asking<'_> {
         let reserves = Reserves::unpack(word(pair::RESERVES));
         let side0 = (token(pair::TOKEN_0), U256::from(reserves.reserve0));
         let side1 = (token(pair::TOKEN_1), U256::from(reserves.reserve1));
-        let (into, out) = if self.query.zero_for_one { (side0, side1) } else { (side1, side0) };
+        let (into, out) = if self.query.zero_for_one {
+            (side0, side1)
+        } else {
+            (side1, side0)
+        };
         let amount = self.query.amount_in;
         self.set_balance(into.0, into.1.saturating_add(amount))?;
         self.set_balance(out.0, out.1)?;
@@ -122,30 +131,54 @@ impl Asking<'_> {
         let formula = |ppm| amount_out(amount, reserve_in, reserve_out, ppm);
         // The largest accepted lies at or above `accepted`, and below `refused`.
         let (mut accepted, mut refused) = (U256::ZERO, reserve_out);
-        for out in [formula(self.query.configured_ppm), formula(self.query.configured_ppm).saturating_add(U256::ONE)] {
+        for out in [
+            formula(self.query.configured_ppm),
+            formula(self.query.configured_ppm).saturating_add(U256::ONE),
+        ] {
             if accepted < out && out < refused {
-                if self.accepts(out)? { accepted = out } else { refused = out }
+                if self.accepts(out)? {
+                    accepted = out
+                } else {
+                    refused = out
+                }
             }
         }
         while refused.saturating_sub(accepted) > U256::ONE {
             let out: U256 = accepted + ((refused - accepted) >> 1);
-            if self.accepts(out)? { accepted = out } else { refused = out }
+            if self.accepts(out)? {
+                accepted = out
+            } else {
+                refused = out
+            }
         }
         // The formula falls as the fee grows.
         let least = first(|ppm| formula(ppm) <= accepted);
         let past = first(|ppm| formula(ppm) < accepted);
         match (least, past.checked_sub(1)) {
-            (least, Some(most)) if least <= most => {
-                Ok(Fee { largest_out: accepted, least_ppm: least, most_ppm: most.min(MILLION) })
-            }
-            _ => Err(FeeAnswer::NoFee { largest_out: accepted }),
+            (least, Some(most)) if least <= most => Ok(Fee {
+                largest_out: accepted,
+                least_ppm: least,
+                most_ppm: most.min(MILLION),
+            }),
+            _ => Err(FeeAnswer::NoFee {
+                largest_out: accepted,
+            }),
         }
     }
 
     /// Whether the pair gives this much out.
     fn accepts(&mut self, out: U256) -> Result<bool, FeeAnswer> {
-        let (amount0, amount1) = if self.query.zero_for_one { (U256::ZERO, out) } else { (out, U256::ZERO) };
-        let swap = abi::swapCall { amount0Out: amount0, amount1Out: amount1, to: NOBODY, data: Bytes::new() };
+        let (amount0, amount1) = if self.query.zero_for_one {
+            (U256::ZERO, out)
+        } else {
+            (out, U256::ZERO)
+        };
+        let swap = abi::swapCall {
+            amount0Out: amount0,
+            amount1Out: amount1,
+            to: NOBODY,
+            data: Bytes::new(),
+        };
         match self.run(self.query.pool, swap.abi_encode().into())? {
             Ok(_) => Ok(true),
             Err(Revert::K) => Ok(false),
@@ -162,7 +195,9 @@ impl Asking<'_> {
         let held = held.ok_or(FeeAnswer::Balance(token))?;
         let read = self.scratch.db().touched.clone();
         for (account, slot) in read {
-            let Some(word) = self.state.slot(account, slot) else { continue };
+            let Some(word) = self.state.slot(account, slot) else {
+                continue;
+            };
             let set = word.wrapping_add(wanted).wrapping_sub(held);
             self.scratch.db().overlay.push((account, slot, set));
             if self.balance(token)? == Some(wanted) {
@@ -174,15 +209,28 @@ impl Asking<'_> {
     }
 
     fn balance(&mut self, token: Address) -> Result<Option<U256>, FeeAnswer> {
-        let ask = abi::balanceOfCall { holder: self.query.pool };
+        let ask = abi::balanceOfCall {
+            holder: self.query.pool,
+        };
         let answer = self.run(token, ask.abi_encode().into())?.ok();
-        Ok(answer.filter(|word| word.len() == 32).map(|word| U256::from_be_slice(&word)))
+        Ok(answer
+            .filter(|word| word.len() == 32)
+            .map(|word| U256::from_be_slice(&word)))
     }
 
     fn run(&mut self, to: Address, input: Bytes) -> Result<Result<Bytes, Revert>, FeeAnswer> {
         let (block, gas) = (&self.query.block, self.query.gas);
-        let Run { end, missing } =
-            self.scratch.run(self.state, Tx { block, executor: None, from: NOBODY, to, input, gas });
+        let Run { end, missing } = self.scratch.run(
+            self.state,
+            Tx {
+                block,
+                executor: None,
+                from: NOBODY,
+                to,
+                input,
+                gas,
+            },
+        );
         if !missing.is_empty() {
             return Err(FeeAnswer::Missing(missing));
         }
@@ -198,7 +246,9 @@ impl Asking<'_> {
 fn amount_out(amount_in: U256, reserve_in: U256, reserve_out: U256, ppm: u32) -> U256 {
     let paid = U512::from(amount_in) * U512::from(MILLION.saturating_sub(ppm));
     let divisor = U512::from(reserve_in) * U512::from(MILLION) + paid;
-    let out = (paid * U512::from(reserve_out)).checked_div(divisor).unwrap_or_default();
+    let out = (paid * U512::from(reserve_out))
+        .checked_div(divisor)
+        .unwrap_or_default();
     U256::saturating_from(out)
 }
 
@@ -207,7 +257,11 @@ fn first(holds: impl Fn(u32) -> bool) -> u32 {
     let (mut below, mut above) = (0, MILLION + 1);
     while below < above {
         let middle = below + (above - below) / 2;
-        if holds(middle) { above = middle } else { below = middle + 1 }
+        if holds(middle) {
+            above = middle
+        } else {
+            below = middle + 1
+        }
     }
     below
 }

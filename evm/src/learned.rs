@@ -38,7 +38,11 @@ enum Holder {
 enum Place {
     Plain(U256),
     /// The holder's entry of the mapping at `place`. Solidity hashes the key before the place, Vyper after it.
-    Entry { place: u64, place_first: bool, holder: Holder },
+    Entry {
+        place: u64,
+        place_first: bool,
+        holder: Holder,
+    },
 }
 
 /// By token, the slots that it uses, of itself or of contracts that it calls.
@@ -67,7 +71,9 @@ impl Learned {
             }
             let places = self.tokens.entry(token).or_default();
             let holders = holders(call, state, token);
-            let explained = places.iter().any(|&(of, place)| of == account && slots(place, &holders).any(|s| s == slot));
+            let explained = places
+                .iter()
+                .any(|&(of, place)| of == account && slots(place, &holders).any(|s| s == slot));
             if explained || searches == MOST_SEARCHES {
                 continue;
             }
@@ -131,14 +137,27 @@ fn tokens(call: &Call, state: &State) -> Vec<Address> {
 }
 
 fn tokens_of(state: &State, pool: Address) -> impl Iterator<Item = Address> {
-    let read = move |slot| state.last_known(pool, slot).map(|word| Address::from_word(word.into()));
-    [read(pair::TOKEN_0), read(pair::TOKEN_1)].into_iter().flatten()
+    let read = move |slot| {
+        state
+            .last_known(pool, slot)
+            .map(|word| Address::from_word(word.into()))
+    };
+    [read(pair::TOKEN_0), read(pair::TOKEN_1)]
+        .into_iter()
+        .flatten()
 }
 
 /// Who may hold a token: the executor, its owner, and the pairs of it.
 fn holders(call: &Call, state: &State, token: Address) -> Vec<(Holder, Address)> {
-    let pools = call.hops.iter().map(|hop| hop.pool).filter(|&pool| tokens_of(state, pool).any(|t| t == token));
-    let mut holders = vec![(Holder::Executor, call.executor.address), (Holder::Owner, call.owner)];
+    let pools = call
+        .hops
+        .iter()
+        .map(|hop| hop.pool)
+        .filter(|&pool| tokens_of(state, pool).any(|t| t == token));
+    let mut holders = vec![
+        (Holder::Executor, call.executor.address),
+        (Holder::Owner, call.owner),
+    ];
     holders.extend(pools.map(|pool| (Holder::Pool, pool)));
     holders
 }
@@ -148,10 +167,16 @@ fn slots(place: Place, holders: &[(Holder, Address)]) -> impl Iterator<Item = U2
         Place::Plain(slot) => Some(slot),
         Place::Entry { .. } => None,
     };
-    let entries = holders.iter().filter_map(move |&(is, address)| match place {
-        Place::Entry { place, place_first, holder } if holder == is => Some(entry(address, place, place_first)),
-        _ => None,
-    });
+    let entries = holders
+        .iter()
+        .filter_map(move |&(is, address)| match place {
+            Place::Entry {
+                place,
+                place_first,
+                holder,
+            } if holder == is => Some(entry(address, place, place_first)),
+            _ => None,
+        });
     plain.into_iter().chain(entries)
 }
 
@@ -160,7 +185,11 @@ fn find(slot: U256, holders: &[(Holder, Address)]) -> Option<Place> {
         for &(holder, address) in holders {
             for place_first in [false, true] {
                 if entry(address, place, place_first) == slot {
-                    return Some(Place::Entry { place, place_first, holder });
+                    return Some(Place::Entry {
+                        place,
+                        place_first,
+                        holder,
+                    });
                 }
             }
         }
@@ -173,7 +202,11 @@ fn entry(key: Address, place: u64, place_first: bool) -> U256 {
     let (key, place) = (key.into_word(), U256::from(place).to_be_bytes::<32>());
     let mut bytes = [0; 64];
     let (first, second) = bytes.split_at_mut(32);
-    let (of_key, of_place) = if place_first { (second, first) } else { (first, second) };
+    let (of_key, of_place) = if place_first {
+        (second, first)
+    } else {
+        (first, second)
+    };
     of_key.copy_from_slice(key.as_slice());
     of_place.copy_from_slice(&place);
     keccak256(bytes).into()

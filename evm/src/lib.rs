@@ -27,7 +27,7 @@ mod trace;
 pub use blame::{Blame, Cause, Disagreement, agrees, blame};
 pub use call::{BlockEnv, Call, DEFAULT_GAS, Executor, Hop, abi};
 pub use code::{Code, CodeError};
-pub use fee::{Fee, FeeQuery, FeeAnswer, fee_of};
+pub use fee::{Fee, FeeAnswer, FeeQuery, fee_of};
 pub use machine::Scratch;
 pub use outcome::{Done, Halt, Outcome, REASON_BYTES, Revert, Reverted, Swapped, TEXT_CHARS, Text};
 pub use revm::primitives::hardfork::SpecId;

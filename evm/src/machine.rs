@@ -17,7 +17,7 @@ use revm::inspector::InspectorHandler;
 use revm::interpreter::instructions::{contract, host};
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{
-    Instruction, InstructionContext, InstructionExecResult, InitialAndFloorGas,
+    InitialAndFloorGas, Instruction, InstructionContext, InstructionExecResult,
 };
 use revm::primitives::hardfork::SpecId;
 use revm::primitives::{AddressMap, HashSet};
@@ -29,7 +29,8 @@ use crate::state::{Key, State};
 use crate::trace::Trace;
 
 pub(crate) type Ctx = Context<RevmBlock, TxEnv, CfgEnv, Db>;
-type Machine = Evm<Ctx, Trace, EthInstructions<EthInterpreter, Ctx>, EthPrecompiles, EthFrame<EthInterpreter>>;
+type Machine =
+    Evm<Ctx, Trace, EthInstructions<EthInterpreter, Ctx>, EthPrecompiles, EthFrame<EthInterpreter>>;
 pub(crate) type Error = EVMError<NoBlockHash>;
 
 /// What a seat keeps between simulations: the machine, its memory, and which slots tokens use. A simulation over a
@@ -70,7 +71,10 @@ impl Scratch {
         ctx.cfg.chain_id = chain_id;
         let mut evm = ctx.build_mainnet_with_inspector(Trace::default());
         note_uses_of_funds(&mut evm.instruction);
-        Self { evm, learned: Learned::default() }
+        Self {
+            evm,
+            learned: Learned::default(),
+        }
     }
 
     /// Runs a transaction over the state.
@@ -118,7 +122,10 @@ impl Scratch {
         // The next run reads the state anew; the room is kept.
         ctx.journaled_state.inner.state.clear();
         ctx.error = Ok(());
-        Run { end, missing: ctx.db_mut().end() }
+        Run {
+            end,
+            missing: ctx.db_mut().end(),
+        }
     }
 }
 
@@ -177,20 +184,48 @@ type Step<'a> = InstructionContext<'a, Ctx, EthInterpreter>;
 /// Sets the instructions that make use of a balance or a nonce to say so first. Their static gas stays.
 fn note_uses_of_funds(instructions: &mut EthInstructions<EthInterpreter, Ctx>) {
     let steps: [(u8, Instruction<EthInterpreter, Ctx>); 8] = [
-        (opcode::BALANCE, Instruction::new(|step| of_operand(step, 0, host::balance))),
-        (opcode::EXTCODEHASH, Instruction::new(|step| of_operand(step, 0, host::extcodehash))),
-        (opcode::SELFBALANCE, Instruction::new(|step| of_self(step, host::selfbalance))),
-        (opcode::CREATE, Instruction::new(|step| of_self(step, contract::create::<false, _, _>))),
-        (opcode::CREATE2, Instruction::new(|step| of_self(step, contract::create::<true, _, _>))),
-        (opcode::CALL, Instruction::new(|step| of_payment(step, contract::call::<{ opcode::CALL }, _, _>))),
-        (opcode::CALLCODE, Instruction::new(|step| of_payment(step, contract::call::<{ opcode::CALLCODE }, _, _>))),
-        (opcode::SELFDESTRUCT, Instruction::new(|mut step| {
-            note_operand(&mut step, 0);
-            of_self(step, host::selfdestruct)
-        })),
+        (
+            opcode::BALANCE,
+            Instruction::new(|step| of_operand(step, 0, host::balance)),
+        ),
+        (
+            opcode::EXTCODEHASH,
+            Instruction::new(|step| of_operand(step, 0, host::extcodehash)),
+        ),
+        (
+            opcode::SELFBALANCE,
+            Instruction::new(|step| of_self(step, host::selfbalance)),
+        ),
+        (
+            opcode::CREATE,
+            Instruction::new(|step| of_self(step, contract::create::<false, _, _>)),
+        ),
+        (
+            opcode::CREATE2,
+            Instruction::new(|step| of_self(step, contract::create::<true, _, _>)),
+        ),
+        (
+            opcode::CALL,
+            Instruction::new(|step| of_payment(step, contract::call::<{ opcode::CALL }, _, _>)),
+        ),
+        (
+            opcode::CALLCODE,
+            Instruction::new(|step| of_payment(step, contract::call::<{ opcode::CALLCODE }, _, _>)),
+        ),
+        (
+            opcode::SELFDESTRUCT,
+            Instruction::new(|mut step| {
+                note_operand(&mut step, 0);
+                of_self(step, host::selfdestruct)
+            }),
+        ),
     ];
     for (code, step) in steps {
-        let gas = instructions.gas_table().get(usize::from(code)).copied().unwrap_or_default();
+        let gas = instructions
+            .gas_table()
+            .get(usize::from(code))
+            .copied()
+            .unwrap_or_default();
         instructions.insert_instruction(code, step, gas);
     }
 }
@@ -217,7 +252,12 @@ fn of_self(step: Step<'_>, then: Do) -> InstructionExecResult {
 
 /// A call that carries money moves it from the caller to the operand below the gas.
 fn of_payment(mut step: Step<'_>, then: Do) -> InstructionExecResult {
-    if step.interpreter.stack.peek(2).is_ok_and(|value| !value.is_zero()) {
+    if step
+        .interpreter
+        .stack
+        .peek(2)
+        .is_ok_and(|value| !value.is_zero())
+    {
         note_operand(&mut step, 1);
         return of_self(step, then);
     }

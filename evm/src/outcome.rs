@@ -136,7 +136,9 @@ pub enum Halt {
     #[error("the machine stopped it: {0}")]
     Machine(String),
     /// The executor's answer is not an amount: there is no code at its address, or other code.
-    #[error("the executor at {executor} answered {length} bytes, and a profit is 32: there is no executor")]
+    #[error(
+        "the executor at {executor} answered {length} bytes, and a profit is 32: there is no executor"
+    )]
     NoExecutor {
         /// Where it was to be.
         executor: Address,
@@ -169,16 +171,25 @@ impl Revert {
             abi::NotOwner::SELECTOR => Self::NotOwner,
             abi::NoHops::SELECTOR => Self::NoHops,
             abi::Busy::SELECTOR => Self::Busy,
-            abi::Expired::SELECTOR => Self::Expired(abi::Expired::abi_decode(data).ok()?.expiryBlock),
-            abi::NotThePool::SELECTOR => Self::NotThePool(abi::NotThePool::abi_decode(data).ok()?.caller),
+            abi::Expired::SELECTOR => {
+                Self::Expired(abi::Expired::abi_decode(data).ok()?.expiryBlock)
+            }
+            abi::NotThePool::SELECTOR => {
+                Self::NotThePool(abi::NotThePool::abi_decode(data).ok()?.caller)
+            }
             abi::TransferFailed::SELECTOR => {
                 Self::TransferFailed(abi::TransferFailed::abi_decode(data).ok()?.token)
             }
             abi::ProfitTooSmall::SELECTOR => {
                 let error = abi::ProfitTooSmall::abi_decode(data).ok()?;
-                Self::ProfitTooSmall { profit: error.profit, min_profit: error.minProfit }
+                Self::ProfitTooSmall {
+                    profit: error.profit,
+                    min_profit: error.minProfit,
+                }
             }
-            alloy_sol_types::Panic::SELECTOR => Self::Panic(alloy_sol_types::Panic::abi_decode(data).ok()?.code),
+            alloy_sol_types::Panic::SELECTOR => {
+                Self::Panic(alloy_sol_types::Panic::abi_decode(data).ok()?.code)
+            }
             alloy_sol_types::Revert::SELECTOR => {
                 let reason = alloy_sol_types::Revert::abi_decode(data).ok()?.reason;
                 if reason == "UniswapV2: K" {

@@ -42,7 +42,9 @@ impl Reserves {
     /// The slot's word: `reserve0` in the low 112 bits, `reserve1` above it, the time in the high 32.
     #[must_use]
     pub fn pack(self) -> U256 {
-        U256::from(self.reserve0) | (U256::from(self.reserve1) << 112) | (U256::from(self.timestamp) << 224)
+        U256::from(self.reserve0)
+            | (U256::from(self.reserve1) << 112)
+            | (U256::from(self.timestamp) << 224)
     }
 
     /// What a slot's word says.

@@ -42,10 +42,15 @@ pub(crate) fn tx(call: &Call) -> Tx<'_> {
 pub(crate) fn outcome(call: &Call, end: Result<ExecutionResult, Error>) -> Outcome {
     let gas = call.gas.min(call.block.gas_limit);
     match end {
-        Ok(ExecutionResult::Success { gas, logs, output, .. }) => {
+        Ok(ExecutionResult::Success {
+            gas, logs, output, ..
+        }) => {
             let output = output.data();
             if output.len() != 32 {
-                return Outcome::Halted(Halt::NoExecutor { executor: call.executor.address, length: output.len() });
+                return Outcome::Halted(Halt::NoExecutor {
+                    executor: call.executor.address,
+                    length: output.len(),
+                });
             }
             Outcome::Done(Done {
                 profit: U256::from_be_slice(output),
@@ -56,11 +61,20 @@ pub(crate) fn outcome(call: &Call, end: Result<ExecutionResult, Error>) -> Outco
         Ok(ExecutionResult::Revert { gas, output, .. }) => Outcome::Reverted(Reverted {
             revert: Revert::read(&output),
             // Copied: a slice would keep all of what the contract gave.
-            data: output.get(..REASON_BYTES).unwrap_or(&output).to_vec().into(),
+            data: output
+                .get(..REASON_BYTES)
+                .unwrap_or(&output)
+                .to_vec()
+                .into(),
             gas_used: gas.tx_gas_used(),
         }),
-        Ok(ExecutionResult::Halt { reason: HaltReason::OutOfGas(_), .. }) => Outcome::Halted(Halt::OutOfGas { gas }),
-        Ok(ExecutionResult::Halt { reason, .. }) => Outcome::Halted(Halt::Machine(reason.to_string())),
+        Ok(ExecutionResult::Halt {
+            reason: HaltReason::OutOfGas(_),
+            ..
+        }) => Outcome::Halted(Halt::OutOfGas { gas }),
+        Ok(ExecutionResult::Halt { reason, .. }) => {
+            Outcome::Halted(Halt::Machine(reason.to_string()))
+        }
         Err(EVMError::Database(asked)) => Outcome::Halted(Halt::BlockHash(asked.0)),
         // The only thing that is checked of the transaction.
         Err(EVMError::Transaction(_)) => Outcome::Halted(Halt::TooLittleGas { gas }),
@@ -89,7 +103,10 @@ fn swaps(call: &Call, logs: &[Log]) -> Vec<Option<Swapped>> {
             } else {
                 (event.amount1In, event.amount0Out)
             };
-            *swap = Some(Swapped { amount_in, amount_out });
+            *swap = Some(Swapped {
+                amount_in,
+                amount_out,
+            });
             *place = None;
             break;
         }

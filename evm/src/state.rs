@@ -106,7 +106,10 @@ impl State {
     /// A state in which nothing is known, at a block.
     #[must_use]
     pub fn new(head: BlockId) -> Self {
-        Self(Arc::new(Inner { head, ..Inner::default() }))
+        Self(Arc::new(Inner {
+            head,
+            ..Inner::default()
+        }))
     }
 
     // Getters.
@@ -140,7 +143,12 @@ impl State {
 
     /// What a slot held when it was last known: good for guessing what else will be asked for, and for nothing else.
     pub(crate) fn last_known(&self, address: Address, slot: U256) -> Option<U256> {
-        self.0.accounts.get(&address)?.slots.get(&slot).map(|slot| slot.value)
+        self.0
+            .accounts
+            .get(&address)?
+            .slots
+            .get(&slot)
+            .map(|slot| slot.value)
     }
 
     /// Whether what the key names is known.
@@ -173,7 +181,11 @@ impl State {
     ) -> Result<(), Stale> {
         self.set_code(address, code, at)?;
         let age = self.0.age;
-        self.account(address).funds = Some(Funds { balance, nonce, age });
+        self.account(address).funds = Some(Funds {
+            balance,
+            nonce,
+            age,
+        });
         Ok(())
     }
 
@@ -182,22 +194,39 @@ impl State {
         self.check(at)?;
         let inner = self.inner();
         let code = inner.codes.entry(code.hash()).or_insert(code).clone();
-        let told = Told { code, read_at: inner.head.number, age: inner.age };
+        let told = Told {
+            code,
+            read_at: inner.head.number,
+            age: inner.age,
+        };
         self.account(address).code = Some(told);
         Ok(())
     }
 
     /// Tells what a slot holds, at the block `at`.
-    pub fn set_slot(&mut self, address: Address, slot: U256, value: U256, at: B256) -> Result<(), Stale> {
+    pub fn set_slot(
+        &mut self,
+        address: Address,
+        slot: U256,
+        value: U256,
+        at: B256,
+    ) -> Result<(), Stale> {
         self.check(at)?;
         let age = self.0.age;
-        self.account(address).slots.insert(slot, Slot { value, age });
+        self.account(address)
+            .slots
+            .insert(slot, Slot { value, age });
         Ok(())
     }
 
     /// Tells the reserves of a pair at the block `at`, and the time of its last update in seconds, modulo 2³²: its
     /// slot 8. A `Sync` log tells the reserves; its block's timestamp is the time.
-    pub fn reserves(&mut self, pool: Address, reserves: pair::Reserves, at: B256) -> Result<(), Stale> {
+    pub fn reserves(
+        &mut self,
+        pool: Address,
+        reserves: pair::Reserves,
+        at: B256,
+    ) -> Result<(), Stale> {
         self.set_slot(pool, pair::RESERVES, reserves.pack(), at)
     }
 
@@ -221,14 +250,18 @@ impl State {
         let inner = self.inner();
         let now = inner.age;
         for (address, account) in &mut inner.accounts {
-            let is_pair = account.code.as_ref().is_some_and(|told| inner.pairs.contains(&told.code.hash()));
+            let is_pair = account
+                .code
+                .as_ref()
+                .is_some_and(|told| inner.pairs.contains(&told.code.hash()));
             if !is_pair {
                 continue;
             }
             let moved = logged.contains(address);
             let account = Arc::make_mut(account);
             for (number, slot) in &mut account.slots {
-                let stays = pair::FIXED.contains(number) || (!moved && pair::BY_UPDATE.contains(number));
+                let stays =
+                    pair::FIXED.contains(number) || (!moved && pair::BY_UPDATE.contains(number));
                 if stays && slot.age == before {
                     slot.age = now;
                 }
@@ -242,7 +275,11 @@ impl State {
         self.advance(to);
         let inner = self.inner();
         for account in inner.accounts.values_mut() {
-            if account.code.as_ref().is_some_and(|told| told.read_at > to.number) {
+            if account
+                .code
+                .as_ref()
+                .is_some_and(|told| told.read_at > to.number)
+            {
                 Arc::make_mut(account).code = None;
             }
         }
@@ -264,17 +301,30 @@ impl State {
             let account = Arc::make_mut(account);
             account.slots.retain(|_, slot| slot.age == age);
             account.funds = account.funds.filter(|funds| funds.age == age);
-            account.code = account.code.take().filter(|told| told.age == age || told.code.is_final());
+            account.code = account
+                .code
+                .take()
+                .filter(|told| told.age == age || told.code.is_final());
             account.code.is_some() || account.funds.is_some() || !account.slots.is_empty()
         });
-        let used: HashSet<B256> =
-            inner.accounts.values().filter_map(|a| a.code.as_ref().map(|told| told.code.hash())).collect();
+        let used: HashSet<B256> = inner
+            .accounts
+            .values()
+            .filter_map(|a| a.code.as_ref().map(|told| told.code.hash()))
+            .collect();
         inner.codes.retain(|hash, _| used.contains(hash));
     }
 
     fn check(&self, at: B256) -> Result<(), Stale> {
         let head = self.0.head.hash;
-        if at == head { Ok(()) } else { Err(Stale { answered: at, at: head }) }
+        if at == head {
+            Ok(())
+        } else {
+            Err(Stale {
+                answered: at,
+                at: head,
+            })
+        }
     }
 
     fn inner(&mut self) -> &mut Inner {

@@ -35,7 +35,11 @@ impl Trace {
 
     /// The first and the last answer that `asker` had from `asked`.
     pub(crate) fn answers(&self, asker: Address, asked: Address) -> Option<(U256, U256)> {
-        let mut all = self.answers.iter().filter(|(by, of, _)| *by == asker && *of == asked).map(|(_, _, word)| *word);
+        let mut all = self
+            .answers
+            .iter()
+            .filter(|(by, of, _)| *by == asker && *of == asked)
+            .map(|(_, _, word)| *word);
         let first = all.next()?;
         Some((first, all.next_back().unwrap_or(first)))
     }
@@ -51,7 +55,11 @@ impl Inspector<Ctx> for Trace {
                 data: output.clone(),
             });
         } else if inputs.scheme == CallScheme::StaticCall && output.len() == 32 {
-            self.answers.push((inputs.caller, inputs.target_address, U256::from_be_slice(output)));
+            self.answers.push((
+                inputs.caller,
+                inputs.target_address,
+                U256::from_be_slice(output),
+            ));
         }
     }
 }

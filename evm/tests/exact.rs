@@ -18,10 +18,12 @@ fn magnitude() -> impl Strategy<Value = U256> {
 }
 
 fn side() -> impl Strategy<Value = Side> {
-    (magnitude(), magnitude(), any::<bool>()).prop_map(|(reserve_in, reserve_out, zero_for_one)| Side {
-        reserve_in,
-        reserve_out,
-        zero_for_one,
+    (magnitude(), magnitude(), any::<bool>()).prop_map(|(reserve_in, reserve_out, zero_for_one)| {
+        Side {
+            reserve_in,
+            reserve_out,
+            zero_for_one,
+        }
     })
 }
 
@@ -51,8 +53,15 @@ fn by_the_rules(sides: &[Side], amount_in: U256, before: U256) -> Result<U256, &
 
 #[test]
 fn formula_and_bytecode_agree_on_random_cycles_over_the_full_range() {
-    let mut runner = TestRunner::new(Config { cases: 1500, ..Config::default() });
-    let cases = (prop::collection::vec(side(), 2..=4), magnitude(), prop_oneof![Just(U256::ZERO), magnitude()]);
+    let mut runner = TestRunner::new(Config {
+        cases: 1500,
+        ..Config::default()
+    });
+    let cases = (
+        prop::collection::vec(side(), 2..=4),
+        magnitude(),
+        prop_oneof![Just(U256::ZERO), magnitude()],
+    );
     let scratch = core::cell::RefCell::new(Scratch::new(CHAIN));
     let done = core::cell::Cell::new(0);
     let test = |(sides, amount_in, before): (Vec<Side>, U256, U256)| {
@@ -69,7 +78,13 @@ fn formula_and_bytecode_agree_on_random_cycles_over_the_full_range() {
             }
             (Err("a loss"), Outcome::Reverted(reverted)) => {
                 let none = U256::ZERO;
-                prop_assert_eq!(&reverted.revert, &Revert::ProfitTooSmall { profit: none, min_profit: none });
+                prop_assert_eq!(
+                    &reverted.revert,
+                    &Revert::ProfitTooSmall {
+                        profit: none,
+                        min_profit: none
+                    }
+                );
             }
             (Err(text), Outcome::Reverted(reverted)) => match &reverted.revert {
                 Revert::Text(said) => prop_assert_eq!(said.as_str(), text),
@@ -80,7 +95,11 @@ fn formula_and_bytecode_agree_on_random_cycles_over_the_full_range() {
         Ok(())
     };
     runner.run(&cases, test).unwrap();
-    assert!(done.get() > 150, "only {} of the cycles ran, so this shows little", done.get());
+    assert!(
+        done.get() > 150,
+        "only {} of the cycles ran, so this shows little",
+        done.get()
+    );
 }
 
 fn one_more_is_refused(
@@ -93,11 +112,18 @@ fn one_more_is_refused(
         greedy.hops[hop].amount_out += U256::ONE;
         let outcome = simulate(state, &greedy, scratch);
         let Outcome::Reverted(reverted) = outcome else {
-            return Err(TestCaseError::fail(format!("one more at hop {hop} gives {outcome:?}")));
+            return Err(TestCaseError::fail(format!(
+                "one more at hop {hop} gives {outcome:?}"
+            )));
         };
         // Where one more would be all that the pair has, it says so first.
         let all = matches!(&reverted.revert, Revert::Text(text) if text.as_str() == "UniswapV2: INSUFFICIENT_LIQUIDITY");
-        prop_assert!(reverted.revert == Revert::K || all, "one more at hop {} gives {}", hop, reverted.revert);
+        prop_assert!(
+            reverted.revert == Revert::K || all,
+            "one more at hop {} gives {}",
+            hop,
+            reverted.revert
+        );
     }
     Ok(())
 }

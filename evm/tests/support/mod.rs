@@ -24,19 +24,20 @@ use regatta_evm::pair::{self, Reserves};
 use regatta_evm::{BlockEnv, BlockId, Call, Code, Executor, Hop, Key, State};
 use serde_json::Value;
 
-pub const OWNER: Address = Address::repeat_byte(0x0a);
-pub const EXECUTOR: Address = Address::repeat_byte(0xee);
-pub const CHAIN: u64 = 31337;
+pub(crate) const OWNER: Address = Address::repeat_byte(0x0a);
+pub(crate) const EXECUTOR: Address = Address::repeat_byte(0xee);
+pub(crate) const CHAIN: u64 = 31337;
 /// The most units that a pair can hold of a token.
-pub const MOST: U256 = U256::from_limbs([u64::MAX, u64::MAX >> 16, 0, 0]);
+pub(crate) const MOST: U256 = U256::from_limbs([u64::MAX, u64::MAX >> 16, 0, 0]);
 
 /// `UniswapV2Pair` as it stands on chain.
-pub static PAIR: LazyLock<Code> = LazyLock::new(|| Code::new(Kit::fetch().unwrap().pair).unwrap());
+pub(crate) static PAIR: LazyLock<Code> =
+    LazyLock::new(|| Code::new(Kit::fetch().unwrap().pair).unwrap());
 
 static TOKENS: LazyLock<Value> = LazyLock::new(|| read("tests/data/Tokens.json"));
 
 /// The executor, owned by [`OWNER`].
-pub static EXECUTOR_CODE: LazyLock<Code> = LazyLock::new(|| {
+pub(crate) static EXECUTOR_CODE: LazyLock<Code> = LazyLock::new(|| {
     let artifact = read("../contracts/Executor.json");
     let places = artifact["immutableReferences"].as_object().unwrap();
     let places: Vec<usize> = places
@@ -57,37 +58,40 @@ fn bytes(value: &Value) -> Vec<u8> {
 }
 
 /// The code of a contract of `tests/data/Tokens.sol`.
-pub fn contract(name: &str) -> Code {
+pub(crate) fn contract(name: &str) -> Code {
     Code::new(bytes(&TOKENS["deployed"][name]).into()).unwrap()
 }
 
 /// An address told by a kind and a number.
-pub fn at(kind: u8, number: u8) -> Address {
+pub(crate) fn at(kind: u8, number: u8) -> Address {
     let mut bytes = [kind; 20];
     bytes[19] = number;
     Address::new(bytes)
 }
 
-pub fn token(number: u8) -> Address {
+pub(crate) fn token(number: u8) -> Address {
     at(0x70, number)
 }
 
-pub fn pool(number: u8) -> Address {
+pub(crate) fn pool(number: u8) -> Address {
     at(0x90, number)
 }
 
 /// The slot of a holder's entry of the mapping at `place`.
-pub fn entry(holder: Address, place: u64) -> U256 {
+pub(crate) fn entry(holder: Address, place: u64) -> U256 {
     let place: [u8; 32] = U256::from(place).to_be_bytes();
     keccak256([holder.into_word().0, place].concat()).into()
 }
 
 /// A block at a height, on a branch of the chain.
-pub fn block(number: u64, branch: u8) -> BlockId {
-    BlockId { number, hash: keccak256([number.to_be_bytes().as_slice(), &[branch]].concat()) }
+pub(crate) fn block(number: u64, branch: u8) -> BlockId {
+    BlockId {
+        number,
+        hash: keccak256([number.to_be_bytes().as_slice(), &[branch]].concat()),
+    }
 }
 
-pub fn env(number: u64) -> BlockEnv {
+pub(crate) fn env(number: u64) -> BlockEnv {
     BlockEnv {
         number,
         timestamp: 1_700_000_000 + 12 * number,
@@ -100,22 +104,22 @@ pub fn env(number: u64) -> BlockEnv {
 
 /// A pair of a world, seen from the side that a cycle goes in at.
 #[derive(Clone, Copy, Debug)]
-pub struct Side {
-    pub reserve_in: U256,
-    pub reserve_out: U256,
-    pub zero_for_one: bool,
+pub(crate) struct Side {
+    pub(crate) reserve_in: U256,
+    pub(crate) reserve_out: U256,
+    pub(crate) zero_for_one: bool,
 }
 
 /// All of the state.
 #[derive(Clone, Default, Debug)]
-pub struct World {
-    pub accounts: BTreeMap<Address, (Code, U256, u64)>,
-    pub slots: BTreeMap<(Address, U256), U256>,
+pub(crate) struct World {
+    pub(crate) accounts: BTreeMap<Address, (Code, U256, u64)>,
+    pub(crate) slots: BTreeMap<(Address, U256), U256>,
 }
 
 impl World {
     /// A ring of pairs: pair `i` takes token `i` and gives token `i + 1`, the last one token 0. All tokens are plain.
-    pub fn ring(sides: &[Side]) -> Self {
+    pub(crate) fn ring(sides: &[Side]) -> Self {
         let mut world = Self::default();
         world.put(EXECUTOR, EXECUTOR_CODE.clone());
         world.put(OWNER, Code::new(Bytes::new()).unwrap());
@@ -130,12 +134,12 @@ impl World {
         world
     }
 
-    pub fn put(&mut self, address: Address, code: Code) {
+    pub(crate) fn put(&mut self, address: Address, code: Code) {
         self.accounts.insert(address, (code, U256::ZERO, 1));
     }
 
     /// A pair of two tokens that keep balances in slot 0.
-    pub fn pair(&mut self, number: u8, side: &Side, into: Address, out: Address) {
+    pub(crate) fn pair(&mut self, number: u8, side: &Side, into: Address, out: Address) {
         let (token0, token1, reserve0, reserve1) = if side.zero_for_one {
             (into, out, side.reserve_in, side.reserve_out)
         } else {
@@ -156,28 +160,36 @@ impl World {
             (pair::PRICE_1, U256::from(6)),
             (pair::LOCK, U256::ONE),
         ];
-        self.slots.extend(slots.map(|(slot, value)| ((at, slot), value)));
+        self.slots
+            .extend(slots.map(|(slot, value)| ((at, slot), value)));
         self.hold(token0, at, reserve0);
         self.hold(token1, at, reserve1);
     }
 
     /// Gives a holder this much of a token that keeps balances in slot 0.
-    pub fn hold(&mut self, token: Address, holder: Address, amount: U256) {
+    pub(crate) fn hold(&mut self, token: Address, holder: Address, amount: U256) {
         self.slots.insert((token, entry(holder, 0)), amount);
     }
 
     /// Answers as a node would, for the block that the state is at.
-    pub fn answer(&self, state: &mut State, keys: &[Key]) {
+    pub(crate) fn answer(&self, state: &mut State, keys: &[Key]) {
         let at = state.head().hash;
         for key in keys {
             match *key {
                 Key::Account(address) => {
                     let none = (Code::new(Bytes::new()).unwrap(), U256::ZERO, 0);
-                    let (code, balance, nonce) = self.accounts.get(&address).cloned().unwrap_or(none);
-                    state.set_account(address, code, balance, nonce, at).unwrap();
+                    let (code, balance, nonce) =
+                        self.accounts.get(&address).cloned().unwrap_or(none);
+                    state
+                        .set_account(address, code, balance, nonce, at)
+                        .unwrap();
                 }
                 Key::Slot(address, slot) => {
-                    let value = self.slots.get(&(address, slot)).copied().unwrap_or_default();
+                    let value = self
+                        .slots
+                        .get(&(address, slot))
+                        .copied()
+                        .unwrap_or_default();
                     state.set_slot(address, slot, value, at).unwrap();
                 }
             }
@@ -185,27 +197,37 @@ impl World {
     }
 
     /// A state that knows all that the world names.
-    pub fn full(&self, head: BlockId) -> State {
+    pub(crate) fn full(&self, head: BlockId) -> State {
         let mut state = State::new(head);
         let accounts = self.accounts.keys().copied().map(Key::Account);
-        let slots = self.slots.keys().map(|&(address, slot)| Key::Slot(address, slot));
+        let slots = self
+            .slots
+            .keys()
+            .map(|&(address, slot)| Key::Slot(address, slot));
         self.answer(&mut state, &accounts.chain(slots).collect::<Vec<_>>());
         state
     }
 }
 
 /// The cycle over a ring, with the amounts of the formula.
-pub fn cycle(sides: &[Side], amount_in: U256) -> Call {
+pub(crate) fn cycle(sides: &[Side], amount_in: U256) -> Call {
     let mut amount = amount_in;
     let hops = (0..).zip(sides).map(|(number, side)| {
         amount = amount_out(amount, side.reserve_in, side.reserve_out);
-        Hop { pool: pool(number), zero_for_one: side.zero_for_one, amount_out: amount }
+        Hop {
+            pool: pool(number),
+            zero_for_one: side.zero_for_one,
+            amount_out: amount,
+        }
     });
     Call {
         block: env(101),
         gas: regatta_evm::DEFAULT_GAS,
         owner: OWNER,
-        executor: Executor { address: EXECUTOR, code: None },
+        executor: Executor {
+            address: EXECUTOR,
+            code: None,
+        },
         base: token(0),
         amount_in,
         hops: hops.collect(),
@@ -215,7 +237,7 @@ pub fn cycle(sides: &[Side], amount_in: U256) -> Call {
 }
 
 /// `UniswapV2Library.getAmountOut`, in integers without bounds.
-pub fn amount_out(amount_in: U256, reserve_in: U256, reserve_out: U256) -> U256 {
+pub(crate) fn amount_out(amount_in: U256, reserve_in: U256, reserve_out: U256) -> U256 {
     use num_bigint::BigUint;
     let big = |word: U256| BigUint::from_bytes_be(&word.to_be_bytes::<32>());
     let paid = big(amount_in) * 997u32;
@@ -224,21 +246,25 @@ pub fn amount_out(amount_in: U256, reserve_in: U256, reserve_out: U256) -> U256 
 }
 
 /// A ring of three that gives a profit of some per cent.
-pub fn profitable() -> [Side; 3] {
+pub(crate) fn profitable() -> [Side; 3] {
     let side = |reserve_in: u64, reserve_out: u64, zero_for_one| Side {
         reserve_in: U256::from(reserve_in) * U256::from(1_000_000_000_000_000u64),
         reserve_out: U256::from(reserve_out) * U256::from(1_000_000_000_000_000u64),
         zero_for_one,
     };
-    [side(1_000_000, 3_000_000, true), side(2_000_000, 2_100_000, false), side(4_000_000, 1_500_000, true)]
+    [
+        side(1_000_000, 3_000_000, true),
+        side(2_000_000, 2_100_000, false),
+        side(4_000_000, 1_500_000, true),
+    ]
 }
 
 /// An amount in for [`profitable`].
-pub fn amount() -> U256 {
+pub(crate) fn amount() -> U256 {
     U256::from(1_000_000_000_000_000_000u64)
 }
 
 /// What the cycle gives over what it takes.
-pub fn profit(call: &Call) -> U256 {
+pub(crate) fn profit(call: &Call) -> U256 {
     call.hops.last().unwrap().amount_out - call.amount_in
 }

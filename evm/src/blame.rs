@@ -183,11 +183,11 @@ impl Inquiry<'_> {
     fn reserves(&self, hop: usize) -> Option<(U256, U256)> {
         let at = self.call.hops.get(hop)?;
         let reserves = Reserves::unpack(self.state.slot(at.pool, pair::RESERVES)?);
-        let (reserve0, reserve1) = (U256::from(reserves.reserve0), U256::from(reserves.reserve1));
+        let (of_0, of_1) = (U256::from(reserves.reserve0), U256::from(reserves.reserve1));
         Some(if at.zero_for_one {
-            (reserve0, reserve1)
+            (of_0, of_1)
         } else {
-            (reserve1, reserve0)
+            (of_1, of_0)
         })
     }
 

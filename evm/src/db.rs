@@ -73,10 +73,8 @@ impl Db {
             Key::Account(address) => address.into_word() == B256::from(GUESS),
             Key::Slot(..) => false,
         };
-        if !(of_a_guess && !self.missing.is_empty())
-            && self.missing.len() < MOST_MISSING
-            && !self.missing.contains(&key)
-        {
+        let counts = self.missing.is_empty() || !of_a_guess;
+        if counts && self.missing.len() < MOST_MISSING && !self.missing.contains(&key) {
             self.missing.push(key);
         }
     }
@@ -100,6 +98,11 @@ impl Database for Db {
             return Ok(None);
         };
         // Whoever makes use of these says so before (`uses_funds`), so a guess is never used unnoticed.
+        let code = code.clone();
+        if code.is_empty() {
+            // Whether there is an account at all is told by them.
+            self.uses_funds(address);
+        }
         let (balance, nonce) = self.state.funds(address).unwrap_or((U256::ZERO, 1));
         let info = AccountInfo {
             balance,

@@ -137,18 +137,18 @@ impl Asking<'_> {
         ] {
             if accepted < out && out < refused {
                 if self.accepts(out)? {
-                    accepted = out
+                    accepted = out;
                 } else {
-                    refused = out
+                    refused = out;
                 }
             }
         }
         while refused.saturating_sub(accepted) > U256::ONE {
             let out: U256 = accepted + ((refused - accepted) >> 1);
             if self.accepts(out)? {
-                accepted = out
+                accepted = out;
             } else {
-                refused = out
+                refused = out;
             }
         }
         // The formula falls as the fee grows.
@@ -258,9 +258,9 @@ fn first(holds: impl Fn(u32) -> bool) -> u32 {
     while below < above {
         let middle = below + (above - below) / 2;
         if holds(middle) {
-            above = middle
+            above = middle;
         } else {
-            below = middle + 1
+            below = middle + 1;
         }
     }
     below

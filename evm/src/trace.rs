@@ -33,12 +33,12 @@ impl Trace {
         self.failure = None;
     }
 
-    /// The first and the last answer that `asker` had from `asked`.
-    pub(crate) fn answers(&self, asker: Address, asked: Address) -> Option<(U256, U256)> {
+    /// The first and the last answer that `from` had from the token `of`.
+    pub(crate) fn answers(&self, from: Address, of: Address) -> Option<(U256, U256)> {
         let mut all = self
             .answers
             .iter()
-            .filter(|(by, of, _)| *by == asker && *of == asked)
+            .filter(|(asker, token, _)| *asker == from && *token == of)
             .map(|(_, _, word)| *word);
         let first = all.next()?;
         Some((first, all.next_back().unwrap_or(first)))

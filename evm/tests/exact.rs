@@ -32,7 +32,7 @@ fn side() -> impl Strategy<Value = Side> {
 fn by_the_rules(sides: &[Side], amount_in: U256, before: U256) -> Result<U256, &'static str> {
     let call = cycle(sides, amount_in);
     let outs: Vec<U256> = call.hops.iter().map(|hop| hop.amount_out).collect();
-    if outs.first().is_none_or(|out| out.is_zero()) {
+    if outs.first().is_none_or(U256::is_zero) {
         return Err("UniswapV2: INSUFFICIENT_OUTPUT_AMOUNT");
     }
     for (hop, side) in sides.iter().enumerate().skip(1) {

@@ -24,21 +24,21 @@ fn at(number: u64) -> B256 {
 #[test]
 fn what_is_told_of_another_block_is_refused_and_changes_nothing() {
     let mut state = State::new(block(7, 0));
-    let stale = Stale {
+    let refused = Stale {
         answered: block(7, 1).hash,
         at: at(7),
     };
     assert_eq!(
         state.set_slot(A, U256::ONE, U256::ONE, block(7, 1).hash),
-        Err(stale)
+        Err(refused)
     );
     assert_eq!(
         state.set_account(A, contract("Plain"), U256::ONE, 1, block(7, 1).hash),
-        Err(stale)
+        Err(refused)
     );
     assert_eq!(
         state.set_code(A, contract("Plain"), block(7, 1).hash),
-        Err(stale)
+        Err(refused)
     );
     assert!(
         !state.knows(Key::Account(A))

@@ -295,6 +295,32 @@ fn a_fork_that_takes_25_basis_points_is_told_from_one_that_takes_30() {
 }
 
 #[test]
+fn asking_for_a_fee_leaves_nothing_set() {
+    let (world, call) = ring();
+    let (state, mut scratch) = (world.full(block(100, 0)), Scratch::new(CHAIN));
+    let before = simulate(&state, &call, &mut scratch);
+    let side = profitable()[0];
+    let query = ask(&side, side.reserve_in / U256::from(10));
+    assert!(matches!(
+        fee_of(&world_with_nobody(), &query, &mut scratch),
+        FeeAnswer::Takes(_)
+    ));
+    assert_eq!(simulate(&state, &call, &mut scratch), before);
+}
+
+/// The ring's state, in which the balances of the one who asks for a fee are known too.
+fn world_with_nobody() -> State {
+    let (world, _) = ring();
+    let mut state = world.full(block(100, 0));
+    let side = profitable()[0];
+    let query = ask(&side, side.reserve_in / U256::from(10));
+    while let FeeAnswer::Missing(keys) = fee_of(&state, &query, &mut Scratch::new(CHAIN)) {
+        world.answer(&mut state, &keys);
+    }
+    state
+}
+
+#[test]
 fn a_pair_that_wants_more_than_configured_is_blamed_and_not_its_token() {
     let (world, mut call) = ring();
     for hop in [1, 0] {

@@ -9,7 +9,7 @@
     dead_code,
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::missing_panics_doc,
+    clippy::similar_names,
     reason = "each test file uses a part of it, and a test's support fails by panicking"
 )]
 
@@ -37,7 +37,10 @@ pub(crate) static PAIR: LazyLock<Code> =
 static TOKENS: LazyLock<Value> = LazyLock::new(|| read("tests/data/Tokens.json"));
 
 /// The executor, owned by [`OWNER`].
-pub(crate) static EXECUTOR_CODE: LazyLock<Code> = LazyLock::new(|| {
+pub(crate) static EXECUTOR_CODE: LazyLock<Code> = LazyLock::new(|| executor_of(OWNER));
+
+/// The executor with an owner.
+pub(crate) fn executor_of(owner: Address) -> Code {
     let artifact = read("../contracts/Executor.json");
     let places = artifact["immutableReferences"].as_object().unwrap();
     let places: Vec<usize> = places
@@ -45,8 +48,8 @@ pub(crate) static EXECUTOR_CODE: LazyLock<Code> = LazyLock::new(|| {
         .flat_map(|place| place.as_array().unwrap())
         .map(|place| usize::try_from(place["start"].as_u64().unwrap()).unwrap())
         .collect();
-    Code::with_immutable(&bytes(&artifact["runtimeBytecode"]), &places, OWNER).unwrap()
-});
+    Code::with_immutable(&bytes(&artifact["runtimeBytecode"]), &places, owner).unwrap()
+}
 
 fn read(path: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -128,8 +131,8 @@ impl World {
             world.put(token(number), contract("Plain"));
             world.hold(token(number), EXECUTOR, U256::ZERO);
         }
-        for (number, side) in (0..tokens).zip(sides) {
-            world.pair(number, side, token(number), token((number + 1) % tokens));
+        for (number, at) in (0..tokens).zip(sides) {
+            world.pair(number, at, token(number), token((number + 1) % tokens));
         }
         world
     }
@@ -140,10 +143,11 @@ impl World {
 
     /// A pair of two tokens that keep balances in slot 0.
     pub(crate) fn pair(&mut self, number: u8, side: &Side, into: Address, out: Address) {
-        let (token0, token1, reserve0, reserve1) = if side.zero_for_one {
-            (into, out, side.reserve_in, side.reserve_out)
+        let sides = [(into, side.reserve_in), (out, side.reserve_out)];
+        let [(token0, reserve0), (token1, reserve1)] = if side.zero_for_one {
+            sides
         } else {
-            (out, into, side.reserve_out, side.reserve_in)
+            [sides[1], sides[0]]
         };
         let at = pool(number);
         self.put(at, PAIR.clone());
@@ -178,11 +182,8 @@ impl World {
             match *key {
                 Key::Account(address) => {
                     let none = (Code::new(Bytes::new()).unwrap(), U256::ZERO, 0);
-                    let (code, balance, nonce) =
-                        self.accounts.get(&address).cloned().unwrap_or(none);
-                    state
-                        .set_account(address, code, balance, nonce, at)
-                        .unwrap();
+                    let (code, wei, nonce) = self.accounts.get(&address).cloned().unwrap_or(none);
+                    state.set_account(address, code, wei, nonce, at).unwrap();
                 }
                 Key::Slot(address, slot) => {
                     let value = self

@@ -11,6 +11,7 @@ mod build;
 mod cargo;
 mod chain;
 mod ci;
+mod contracts;
 mod core_alone;
 mod docs;
 mod elf;
@@ -44,6 +45,7 @@ static VERBS: &[Verb] = &[
     no_std::VERB,
     loom::VERB,
     model::VERB,
+    contracts::VERB,
     sim::VERB,
     fuzz::VERB,
     sanitize::VERB,

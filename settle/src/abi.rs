@@ -210,6 +210,13 @@ pub enum Reason {
         /// Wei for gas at most.
         gas: U256,
     },
+    /// The offer for gas that the next block may need is above what is allowed.
+    AboveCap {
+        /// The head's base fee, in wei for a unit of gas.
+        base_fee: U256,
+        /// What may be offered, in wei for a unit of gas.
+        cap: U256,
+    },
     /// It failed in its block and succeeds in the state after it.
     NotReproduced,
     /// The node failed to say; escaped, cut at [`MAX_TEXT`] characters.
@@ -293,6 +300,9 @@ impl fmt::Display for Reason {
             }
             Self::TooLittleAfterGas { profit, gas } => {
                 write!(f, "profit {profit} leaves too little after {gas} for gas")
+            }
+            Self::AboveCap { base_fee, cap } => {
+                write!(f, "base fee {base_fee} may rise above the cap {cap}")
             }
             Self::NotReproduced => write!(f, "it succeeds in the state after its block"),
             Self::Node(text) => write!(f, "the node: {text}"),

@@ -5,7 +5,9 @@
 //! - What decides is [`engine`], a state machine: it is told what happened and says what to do.
 
 pub mod abi;
+pub mod engine;
 pub mod key;
 pub mod ledger;
+pub mod nonce;
 pub mod price;
 pub mod tx;

@@ -272,7 +272,7 @@ mod tests {
             to: Option<[u8; 20]>,
             value: [u64; 4],
             input: Vec<u8>,
-            key in 1_u8..,
+            key in 1_u8..255,
         ) {
             let transaction = Transaction {
                 chain_id, nonce, gas_limit,

@@ -98,7 +98,7 @@ fn run(steps: &[Step], foreign: bool) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 5_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_everything_ends_once_and_adds_up(

@@ -417,7 +417,9 @@ impl Engine {
 
     /// Sends the settlement's last transaction, again or for the first time.
     pub(super) fn send_last(&mut self, id: Id, now: Duration) {
-        if matches!(self.stop, Some(Stop::Ledger(_))) {
+        // The last one may not be on the disk yet.
+        let recording = self.signing.as_ref().and_then(Signing::recording) == Some(id);
+        if recording || matches!(self.stop, Some(Stop::Ledger(_))) {
             return;
         }
         let last = self

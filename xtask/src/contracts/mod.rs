@@ -133,7 +133,7 @@ impl Source {
             "immutableReferences": deployed["immutableReferences"],
         });
         let command = "contracts".to_owned();
-        let text = serde_json::to_string_pretty(&kept)
+        let text = serde_json::to_string_pretty(&sorted(kept))
             .map_err(|source| Error::Json { command, source })?;
         Ok(text + "\n")
     }
@@ -283,6 +283,21 @@ fn compile(compiler: &Path, sources: &[Source]) -> Result<Value, Error> {
         .filter_map(|one| one["formattedMessage"].as_str());
     let text = texts.collect::<Vec<_>>().join("\n");
     Err(Error::Failed(format!("contracts: {text}")))
+}
+
+/// The same with the members of each object in the order of their names, whether or not the map that this build has
+/// keeps them so.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<(String, Value)> = members.into_iter().collect();
+            members.sort_by(|a, b| a.0.cmp(&b.0));
+            let sorted = members.into_iter().map(|(name, value)| (name, sorted(value)));
+            Value::Object(sorted.collect())
+        }
+        Value::Array(elements) => Value::Array(elements.into_iter().map(sorted).collect()),
+        other => other,
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

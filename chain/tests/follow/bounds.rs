@@ -245,14 +245,10 @@ fn garbage_leads_to_no_panic_no_spin_and_no_chain_that_does_not_hang_together() 
                     follower.tick(now);
                 }
                 7 => {
-                    if let Some(hash) = reread.take() {
+                    if let Some((number, hash)) = reread.take() {
                         if rng.chance(80) {
                             if follower.reread_done(hash, now) {
-                                chain = follower
-                                    .tip()
-                                    .map(|tip| (tip.number.to(), tip.hash))
-                                    .into_iter()
-                                    .collect();
+                                chain = vec![(number, hash)];
                             }
                         } else {
                             follower.reread_failed(hash, now);
@@ -299,7 +295,9 @@ fn garbage_leads_to_no_panic_no_spin_and_no_chain_that_does_not_hang_together() 
                         assert_eq!(chain.pop(), Some((number, hash)));
                         reverts += 1;
                     }
-                    ChainEvent::Reread { header, .. } => reread = Some(header.hash),
+                    ChainEvent::Reread { header, .. } => {
+                        reread = Some((header.number.to(), header.hash))
+                    }
                 }
             }
             assert!(events <= 20, "bounded: {events}");
@@ -311,5 +309,5 @@ fn garbage_leads_to_no_panic_no_spin_and_no_chain_that_does_not_hang_together() 
             assert!(generation == 0 || follower.next_deadline().is_some());
         }
     }
-    assert!(blocks > 1_000 && reverts > 1_000, "{blocks} {reverts}");
+    assert!(blocks > 100 && reverts > 1_000, "{blocks} {reverts}");
 }

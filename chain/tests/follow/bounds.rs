@@ -296,7 +296,7 @@ fn garbage_leads_to_no_panic_no_spin_and_no_chain_that_does_not_hang_together() 
                         reverts += 1;
                     }
                     ChainEvent::Reread { header, .. } => {
-                        reread = Some((header.number.to(), header.hash))
+                        reread = Some((header.number.to(), header.hash));
                     }
                 }
             }

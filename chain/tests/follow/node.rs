@@ -135,7 +135,7 @@ impl Node {
                 return;
             }
             1..=3 => {
-                for _ in 0..1 + self.rng.below(6) {
+                for _ in 0..=self.rng.below(6) {
                     let parent = rig.tree.parent(tip);
                     if rig.tree.blocks.contains_key(&parent) {
                         tip = parent;

@@ -74,19 +74,25 @@ fn another_header_than_the_one_that_was_asked_for_is_refused() {
     let id = rig.call(Call::HeaderByHash(branch[0]));
     let wrong = rig.tree.header(root);
     rig.answer(id, Answer::Header(wrong));
+    rig.pass(Duration::from_millis(10));
+    // Another one of that height.
+    let id = rig.call(Call::HeaderByHash(branch[0]));
+    let sibling = rig.tree.on(root, 0);
+    let sibling = rig.tree.header(sibling);
+    rig.answer(id, Answer::Header(sibling));
     assert!(matches!(
         rig.not_ready(),
         Some(NotReady::Call {
             failure: Failure::Wrong,
-            attempts: 1,
+            attempts: 2,
             ..
         })
     ));
-    rig.pass(Duration::from_millis(10));
+    rig.pass(Duration::from_millis(20));
     let id = rig.call(Call::HeaderByHash(branch[0]));
     rig.answer(id, Answer::Logs(Vec::new()));
-    assert_eq!(rig.follower.counters().contradictions, 2);
-    rig.pass(Duration::from_millis(20));
+    assert_eq!(rig.follower.counters().contradictions, 3);
+    rig.pass(Duration::from_millis(40));
     rig.settle(branch[1]);
     assert_eq!(rig.took().len(), 2);
 }

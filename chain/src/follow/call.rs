@@ -31,6 +31,10 @@ pub enum Call {
 }
 
 /// What came of a call.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is handed over once and kept nowhere"
+)]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// A header.

@@ -31,8 +31,8 @@ impl Follower {
         let now = self.clock(now);
         if self.generation == Some(generation) && matches!(self.watch.link, Link::Connected { .. })
         {
+            // No head is known since the connection: the step asks for the latest one.
             self.watch.link = Link::Subscribed { since: now };
-            self.doubt = true;
         } else {
             self.counters.stale_inputs += 1;
         }

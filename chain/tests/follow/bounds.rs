@@ -74,19 +74,25 @@ fn another_header_than_the_one_that_was_asked_for_is_refused() {
     let id = rig.call(Call::HeaderByHash(branch[0]));
     let wrong = rig.tree.header(root);
     rig.answer(id, Answer::Header(wrong));
+    rig.pass(Duration::from_millis(10));
+    // Another one of that height.
+    let id = rig.call(Call::HeaderByHash(branch[0]));
+    let sibling = rig.tree.on(root, 0);
+    let sibling = rig.tree.header(sibling);
+    rig.answer(id, Answer::Header(sibling));
     assert!(matches!(
         rig.not_ready(),
         Some(NotReady::Call {
             failure: Failure::Wrong,
-            attempts: 1,
+            attempts: 2,
             ..
         })
     ));
-    rig.pass(Duration::from_millis(10));
+    rig.pass(Duration::from_millis(20));
     let id = rig.call(Call::HeaderByHash(branch[0]));
     rig.answer(id, Answer::Logs(Vec::new()));
-    assert_eq!(rig.follower.counters().contradictions, 2);
-    rig.pass(Duration::from_millis(20));
+    assert_eq!(rig.follower.counters().contradictions, 3);
+    rig.pass(Duration::from_millis(40));
     rig.settle(branch[1]);
     assert_eq!(rig.took().len(), 2);
 }
@@ -245,14 +251,10 @@ fn garbage_leads_to_no_panic_no_spin_and_no_chain_that_does_not_hang_together() 
                     follower.tick(now);
                 }
                 7 => {
-                    if let Some(hash) = reread.take() {
+                    if let Some((number, hash)) = reread.take() {
                         if rng.chance(80) {
                             if follower.reread_done(hash, now) {
-                                chain = follower
-                                    .tip()
-                                    .map(|tip| (tip.number.to(), tip.hash))
-                                    .into_iter()
-                                    .collect();
+                                chain = vec![(number, hash)];
                             }
                         } else {
                             follower.reread_failed(hash, now);
@@ -299,7 +301,9 @@ fn garbage_leads_to_no_panic_no_spin_and_no_chain_that_does_not_hang_together() 
                         assert_eq!(chain.pop(), Some((number, hash)));
                         reverts += 1;
                     }
-                    ChainEvent::Reread { header, .. } => reread = Some(header.hash),
+                    ChainEvent::Reread { header, .. } => {
+                        reread = Some((header.number.to(), header.hash));
+                    }
                 }
             }
             assert!(events <= 20, "bounded: {events}");
@@ -311,5 +315,5 @@ fn garbage_leads_to_no_panic_no_spin_and_no_chain_that_does_not_hang_together() 
             assert!(generation == 0 || follower.next_deadline().is_some());
         }
     }
-    assert!(blocks > 1_000 && reverts > 1_000, "{blocks} {reverts}");
+    assert!(blocks > 100 && reverts > 1_000, "{blocks} {reverts}");
 }

@@ -1,10 +1,5 @@
 //! The follower against a model of a node: a tree of blocks, of which one branch is the chain.
 #![cfg(test)]
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that finds a fault stops"
-)]
 
 mod bounds;
 mod exhaustive;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use regatta_chain::follow::NotReady;
+use regatta_chain::follow::{FollowConfig, NotReady};
 
 use crate::node::{Message, Node};
 use crate::rig::{Rig, config};
@@ -31,11 +31,20 @@ fn reconnect(rig: &mut Rig, node: &mut Node) {
 
 /// One run: a bad time, and then a good one.
 fn run(seed: u64, met: &mut Met) {
-    let mut settings = config();
-    settings.empty_asks = 3;
-    let mut rig = Rig::new(settings);
+    let lenient = seed % 8 == 7;
+    let (journal_blocks, backfill_blocks) = if lenient {
+        (300, 100)
+    } else {
+        [(4, 5), (6, 3), (12, 30)][(seed % 3) as usize]
+    };
+    let mut rig = Rig::new(FollowConfig {
+        journal_blocks,
+        backfill_blocks,
+        ..config()
+    });
+    rig.lenient = lenient;
     let root = rig.tree.add(None, 10, 0, false);
-    let mut node = Node::new(seed, root);
+    let mut node = Node::new(seed, root, lenient);
     rig.connect();
     rig.subscribe();
     let window = [1, 3, 12][node.rng.below(3)];
@@ -44,13 +53,13 @@ fn run(seed: u64, met: &mut Met) {
             0..=2 => node.change(&mut rig),
             3..=9 => node.deliver(&mut rig, window),
             10..=15 => node.serve(&mut rig),
+            16..=18 if rig.reread.is_some() => {
+                let done = node.rng.chance(70);
+                rig.read(done);
+            }
             16 => {
                 let wait = [1, 15, 120, 6_000][node.rng.below(4)];
                 rig.pass(Duration::from_millis(wait));
-            }
-            17 | 18 if rig.reread.is_some() => {
-                let done = node.rng.chance(70);
-                rig.read(done);
             }
             19 if rig.reconnect.is_some() || node.rng.chance(10) => reconnect(&mut rig, &mut node),
             _ => {}
@@ -95,10 +104,11 @@ fn calm(rig: &mut Rig, node: &mut Node) {
         } else if rig.not_ready().is_some() {
             rig.pass(Duration::from_millis(20));
         } else {
-            // Its chain is the node's, from what was read on; each block's logs were compared when it was said.
+            // Its chain is the node's, from what was read on; each block with all its logs.
             assert_eq!(rig.chain.last(), Some(&last), "{:?}", rig.follower);
             for two in rig.chain.windows(2) {
                 assert_eq!(rig.tree.parent(two[1]), two[0]);
+                assert_eq!(rig.logs[&two[1]], rig.tree.logs(two[1]));
             }
             return;
         }
@@ -116,13 +126,13 @@ fn a_node_that_comes_to_rest_is_followed_to_its_head() {
     let only = std::env::var("REGATTA_FOLLOW_SEED")
         .ok()
         .map(|text| text.parse::<u64>().unwrap());
-    for seed in only.map_or(0..30_000, |seed| seed..seed + 1) {
+    for seed in only.map_or(0..20_000, |seed| seed..seed + 1) {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed, &mut met)));
         assert!(result.is_ok(), "REGATTA_FOLLOW_SEED={seed} shows it again");
     }
     if only.is_none() {
         assert!(
-            met.deep >= 4 && met.reverted > 1_000 && met.rereads > 30_000,
+            met.deep >= 4 && met.reverted > 1_000 && met.rereads > 20_000,
             "{met:?}"
         );
         assert!(

@@ -39,7 +39,7 @@ fn n1_heads_that_stop_are_seen_by_their_own_interval_while_calls_still_answer() 
     log.block_hash = tip;
     rig.removed(log);
     assert_eq!(rig.serve(tip), Some(Call::LatestHeader));
-    rig.pass(4 * SECOND - Duration::from_millis(1));
+    rig.pass(Duration::from_millis(3_999));
     assert_eq!((rig.not_ready(), rig.reconnect), (None, None));
     rig.pass(Duration::from_millis(1));
     let reason = ReconnectReason::HeadAge { limit: 4 * SECOND };

@@ -51,8 +51,9 @@ impl Tree {
         };
         let logs: Vec<Log> = (0..logs).map(log).collect();
         let mut bloom = Bloom::ZERO;
-        logs.iter()
-            .for_each(|log| bloom.accrue_raw_log(log.address, &log.topics));
+        for log in &logs {
+            bloom.accrue_raw_log(log.address, &log.topics);
+        }
         if noisy {
             bloom = Bloom::repeat_byte(0xff);
         }

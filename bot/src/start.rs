@@ -68,7 +68,10 @@ impl Origin {
 /// The start of a run.
 pub(crate) fn start(args: &RunArgs) -> Result<Start, RunError> {
     if let Some(path) = &args.capture {
-        let reader = capture::open(path)?;
+        let reader = capture::open(path).map_err(|error| RunError::Capture {
+            file: UntrustedText::with_limit(&path.to_string_lossy(), usize::MAX),
+            error,
+        })?;
         return Ok(captured(reader, args));
     }
     let tokens = args.scenario.is_some().then_some(scenario::TOKENS);

@@ -46,9 +46,8 @@ fn payload(kind: Kind, payload: &[u8]) {
     let decoded = if kind == Kind::Header {
         decode_header(payload).map(|header| encode_header(&header, &mut again).is_ok())
     } else {
-        decode_event(kind, payload, 3).map(|event| {
-            event.is_some_and(|event| encode_event(&event, &mut again).is_ok())
-        })
+        decode_event(kind, payload, 3)
+            .map(|event| event.is_some_and(|event| encode_event(&event, &mut again).is_ok()))
     };
     match decoded {
         Ok(true) => assert_eq!(again, payload),

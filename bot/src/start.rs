@@ -36,7 +36,7 @@ pub(crate) struct Start {
 /// Where events come from.
 enum Events {
     MadeUp(Config),
-    Capture(CaptureSource<BufReader<File>>),
+    Capture(Box<CaptureSource<BufReader<File>>>),
 }
 
 /// What is said of where a run started.
@@ -75,7 +75,7 @@ pub(crate) fn start(args: &RunArgs) -> Result<Start, RunError> {
         return Ok(captured(reader, args));
     }
     let tokens = args.scenario.is_some().then_some(scenario::TOKENS);
-    made_up(&args.source, tokens)
+    of_source(&args.source, tokens)
 }
 
 fn captured(reader: Reader<BufReader<File>>, args: &RunArgs) -> Start {
@@ -86,13 +86,17 @@ fn captured(reader: Reader<BufReader<File>>, args: &RunArgs) -> Start {
         market: header.market,
         skipped: csv::Skipped::default(),
         base: args.source.base.unwrap_or(header.base),
-        events: Events::Capture(CaptureSource::new(reader, args.source.blocks, args.strict)),
+        events: Events::Capture(Box::new(CaptureSource::new(
+            reader,
+            args.source.blocks,
+            args.strict,
+        ))),
     }
 }
 
-/// The start of a chain that is made up, over pools from files or over a market of so many tokens that is
-/// made up too.
-pub(crate) fn made_up(args: &SourceArgs, tokens: Option<u32>) -> Result<Start, RunError> {
+/// The start of what the options of a source say: a made-up chain, over pools from files or over a market of so many
+/// tokens that is made up too.
+pub(crate) fn of_source(args: &SourceArgs, tokens: Option<u32>) -> Result<Start, RunError> {
     let events = Events::MadeUp(Config {
         blocks: Some(args.blocks.unwrap_or(BLOCKS)),
         ..Config::with_seed(args.seed)
@@ -165,7 +169,7 @@ impl Start {
         let base = self.base_id()?;
         Ok(match self.events {
             Events::MadeUp(config) => Box::new(EmbeddedSource::new(self.market, base, config)?),
-            Events::Capture(source) => Box::new(source),
+            Events::Capture(source) => source,
         })
     }
 }

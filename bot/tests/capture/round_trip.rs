@@ -3,7 +3,7 @@
 use crate::{events, header, read, written};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use regatta_bot::capture::{Chain, Header, MAX_TEXT, Reader, Recorded, Tail};
+use regatta_bot::capture::{Chain, Header, MAX_TEXT, Reader, Recorded, Tail, encode_event};
 use regatta_bot::market::{
     Address, ExchangeId, Market, MarketBuilder, Pool, PoolId, ReserveUpdate, Token, TokenId,
     UntrustedText,
@@ -115,7 +115,7 @@ fn recorded() -> impl Strategy<Value = Vec<Recorded>> {
 }
 
 /// A market from what was drawn; what does not fit into it is left out.
-fn market(tokens: Vec<Token>, pools: Vec<(Address, u16, usize, usize, u128, u128)>) -> Market {
+fn market(tokens: &[Token], pools: Vec<(Address, u16, usize, usize, u128, u128)>) -> Market {
     let mut builder = MarketBuilder::new();
     let exchanges: Vec<ExchangeId> = (1..=EXCHANGES)
         .map(|n| {
@@ -151,7 +151,7 @@ fn any_header() -> impl Strategy<Value = Header> {
         number(112),
     );
     let chain = (text(), prop::option::of(u64s()));
-    let market = (vec(token(), 1..8), vec(pool, 0..12)).prop_map(|(t, p)| market(t, p));
+    let market = (vec(token(), 1..8), vec(pool, 0..12)).prop_map(|(t, p)| market(&t, p));
     (text(), text(), chain, address(), text(), market).prop_map(
         |(made_by, source, (name, id), base, market_name, market)| Header {
             made_by,
@@ -192,4 +192,45 @@ fn reverts_new_pools_and_reread_markets_survive() {
         |event| matches!(event, Event::Pools(pools) if !pools.is_empty())
     ));
     assert!(is(|event| matches!(event, Event::Reread { .. })));
+}
+
+/// Payloads of any length around that of the pieces in which they are unpacked, which are 32 KiB.
+#[test]
+fn long_payloads_survive_whatever_their_length() {
+    let block = |number, updates: Vec<ReserveUpdate>| Recorded {
+        at: Duration::ZERO,
+        event: Event::Block(Block {
+            number,
+            hash: BlockHash::new([1; 32]),
+            parent: BlockHash::new([2; 32]),
+            timestamp: 0,
+            base_fee: None,
+            updates,
+        }),
+    };
+    let update = |pool| ReserveUpdate {
+        pool: PoolId::new(pool),
+        reserve0: 0,
+        reserve1: 0,
+    };
+    let mut lengths = Vec::new();
+    // Three bytes an update, and one to three for the number: every length. All alike, and not.
+    for pool in [|_| 0_u32, |n: u32| n.wrapping_mul(37) % 128] {
+        for updates in (10_890..10_910).chain(21_810..21_830) {
+            for number in [1, 200, 20_000] {
+                let event = block(number, (0..updates).map(|n| update(pool(n))).collect());
+                let mut payload = Vec::new();
+                encode_event(&event, &mut payload).unwrap();
+                lengths.push(payload.len());
+                let events = [event];
+                assert_eq!(
+                    read(&written(&header(), &events, true)).unwrap().events,
+                    events
+                );
+            }
+        }
+    }
+    for length in [32_767, 32_768, 32_769, 65_535, 65_536, 65_537] {
+        assert!(lengths.contains(&length), "{length}");
+    }
 }

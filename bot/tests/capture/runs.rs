@@ -144,7 +144,7 @@ fn a_replay_names_the_first_line_that_differs_and_shows_both() {
     differs("9", &["expected: more", "found:    (the end)"]);
     write();
     altered(&path, |lines| {
-        lines[1] = format!("{} \n", lines[1].trim_end())
+        lines[1] = format!("{} \n", lines[1].trim_end());
     });
     differs("2", &[]);
     write();

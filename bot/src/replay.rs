@@ -31,10 +31,12 @@ pub enum ReplayError {
         error: io::Error,
     },
     /// What the run says is not what it is to say.
-    #[error("line {line} is not as expected:\n  expected: {}\n  found:    {}", Side(.expected), Side(.found))]
+    #[error("line {line} is not as expected, from byte {from} on:\n  expected: {}\n  found:    {}", Side(.expected), Side(.found))]
     Differs {
         /// The first line that differs, from 1.
         line: u64,
+        /// The first byte of it that differs, from 1.
+        from: usize,
         /// The corpus's line; none where it has ended.
         expected: Option<UntrustedText>,
         /// The run's; none where it has ended.
@@ -177,8 +179,10 @@ fn differs(line: u64, expected: &[u8], found: &[u8]) -> ReplayError {
         (!text.is_empty())
             .then(|| UntrustedText::with_limit(text.trim_end_matches('\n'), usize::MAX))
     };
+    let same = expected.iter().zip(found).take_while(|(a, b)| a == b);
     ReplayError::Differs {
         line,
+        from: same.count() + 1,
         expected: shown(expected),
         found: shown(found),
     }

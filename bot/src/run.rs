@@ -8,7 +8,7 @@ use crate::config::ConfigFile;
 use crate::cycles::{CycleGraph, GraphError};
 use crate::exit::Exit;
 use crate::machine::{self, Seats};
-use crate::market::csv;
+use crate::market::{UntrustedText, csv};
 use crate::node::AskError;
 use crate::partition::PartitionError;
 use crate::pipeline::{
@@ -60,8 +60,13 @@ pub enum RunError {
     #[error(transparent)]
     Graph(#[from] GraphError),
     /// A capture cannot be read.
-    #[error(transparent)]
-    Capture(#[from] ReadError),
+    #[error("{file}: {error}")]
+    Capture {
+        /// The file.
+        file: UntrustedText,
+        /// What is wrong with it.
+        error: ReadError,
+    },
     /// No blocks can be made up.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -164,7 +169,7 @@ impl RunError {
                 error: WorldError::Apply(_),
                 ..
             }) => Exit::Input,
-            Self::Capture(_) | Self::Feed(FeedError::Source(SourceError::Capture(_))) => {
+            Self::Capture { .. } | Self::Feed(FeedError::Source(SourceError::Capture(_))) => {
                 Exit::Capture
             }
             Self::Boot(BootError::Binding(_)) => Exit::from(&BootRefused::BindingUnavailable),

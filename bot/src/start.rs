@@ -40,9 +40,13 @@ pub(crate) struct Start {
 /// Where events come from.
 enum Events {
     MadeUp(Config),
+<<<<<<< HEAD
     Capture(CaptureSource<BufReader<File>>),
     /// From a node's thread, which is not connected yet.
     Node(Box<(Node, Found)>),
+=======
+    Capture(Box<CaptureSource<BufReader<File>>>),
+>>>>>>> b8a0ebffa2733caa87fc9e57ac1012c5265f60f9
 }
 
 /// What is said of where a run started.
@@ -81,11 +85,14 @@ pub(crate) fn start(
         return at_node(&args.source, endpoint, census, interrupted);
     }
     if let Some(path) = &args.capture {
-        let reader = capture::open(path)?;
+        let reader = capture::open(path).map_err(|error| RunError::Capture {
+            file: UntrustedText::with_limit(&path.to_string_lossy(), usize::MAX),
+            error,
+        })?;
         return Ok(captured(reader, args));
     }
     let tokens = args.scenario.is_some().then_some(scenario::TOKENS);
-    made_up(&args.source, tokens)
+    of_source(&args.source, tokens)
 }
 
 fn captured(reader: Reader<BufReader<File>>, args: &RunArgs) -> Start {
@@ -96,10 +103,15 @@ fn captured(reader: Reader<BufReader<File>>, args: &RunArgs) -> Start {
         market: header.market,
         skipped: csv::Skipped::default(),
         base: args.source.base.unwrap_or(header.base),
-        events: Events::Capture(CaptureSource::new(reader, args.source.blocks, args.strict)),
+        events: Events::Capture(Box::new(CaptureSource::new(
+            reader,
+            args.source.blocks,
+            args.strict,
+        ))),
     }
 }
 
+<<<<<<< HEAD
 /// The start at a node: its market as it is now.
 pub(crate) fn at_node(
     args: &SourceArgs,
@@ -161,6 +173,11 @@ fn listed(args: &SourceArgs) -> Result<Vec<Listed>, RunError> {
 /// The start of a chain that is made up, over pools from files or over a market of so many tokens that is
 /// made up too.
 pub(crate) fn made_up(args: &SourceArgs, tokens: Option<u32>) -> Result<Start, RunError> {
+=======
+/// The start of what the options of a source say: a made-up chain, over pools from files or over a market of so many
+/// tokens that is made up too.
+pub(crate) fn of_source(args: &SourceArgs, tokens: Option<u32>) -> Result<Start, RunError> {
+>>>>>>> b8a0ebffa2733caa87fc9e57ac1012c5265f60f9
     let events = Events::MadeUp(Config {
         blocks: Some(args.blocks.unwrap_or(BLOCKS)),
         ..Config::with_seed(args.seed)
@@ -261,9 +278,13 @@ impl Start {
         let base = self.base_id()?;
         Ok(match self.events {
             Events::MadeUp(config) => Box::new(EmbeddedSource::new(self.market, base, config)?),
+<<<<<<< HEAD
             Events::Capture(source) => Box::new(source),
             // A node has no stream to be asked: it delivers by itself.
             Events::Node(_) => return Err(RunError::Cut),
+=======
+            Events::Capture(source) => source,
+>>>>>>> b8a0ebffa2733caa87fc9e57ac1012c5265f60f9
         })
     }
 }

@@ -121,7 +121,7 @@ impl Component for SignalsComponent {
 /// A stop that is asked for, where there are no components.
 pub(crate) struct Asked {
     closer: Option<Closer>,
-    asked: Receiver<&'static str>,
+    stops: Receiver<&'static str>,
     /// Kept, so that waiting for nobody takes its time.
     _kept: Sender<&'static str>,
     thread: Option<JoinHandle<()>>,
@@ -130,7 +130,7 @@ pub(crate) struct Asked {
 impl Asked {
     /// Listens to the signals, if there are any, on a thread of the census.
     pub(crate) fn listen(signals: Option<Signals>, census: &Census) -> Result<Self, CensusError> {
-        let (kept, asked) = channel();
+        let (kept, stops) = channel();
         let closer = signals.as_ref().map(|signals| signals.0.handle());
         let thread = match signals {
             None => None,
@@ -149,7 +149,7 @@ impl Asked {
         };
         Ok(Self {
             closer,
-            asked,
+            stops,
             _kept: kept,
             thread,
         })
@@ -157,7 +157,7 @@ impl Asked {
 
     /// Waits so long for a stop to be asked for; the signal that did.
     pub(crate) fn within(&self, time: Duration) -> Option<&'static str> {
-        self.asked.recv_timeout(time).ok()
+        self.stops.recv_timeout(time).ok()
     }
 }
 

@@ -68,7 +68,7 @@ pub fn capture(
     mut out: impl Write,
     signals: Option<Signals>,
 ) -> Result<(), CaptureError> {
-    let start = start::made_up(&args.source, None)?;
+    let start = start::of_source(&args.source, None)?;
     let header = start.header();
     let source = start.source()?;
     let of_file = |error| failed(&args.out, error);
@@ -103,9 +103,10 @@ pub fn capture(
 fn failed(path: &Path, error: WriteError) -> CaptureError {
     let file = UntrustedText::with_limit(&path.to_string_lossy(), usize::MAX);
     match error {
-        WriteError::Io { kind, .. } if kind == io::ErrorKind::AlreadyExists => {
-            CaptureError::Exists { file }
-        }
+        WriteError::Io {
+            kind: io::ErrorKind::AlreadyExists,
+            ..
+        } => CaptureError::Exists { file },
         error => CaptureError::Write { file, error },
     }
 }

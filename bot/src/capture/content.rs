@@ -86,7 +86,7 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, Problem> {
     let base = cursor.address("the base token")?;
     let market_name = cursor.text("the name of the market")?;
     let mut builder = MarketBuilder::new();
-    let (mut exchanges, mut tokens): (Vec<ExchangeId>, Vec<TokenId>) = (Vec::new(), Vec::new());
+    let (mut exchanges, mut ids): (Vec<ExchangeId>, Vec<TokenId>) = (Vec::new(), Vec::new());
     for _ in 0..cursor.count("exchanges", EXCHANGE_LEAST)? {
         let name = cursor.text("the name of an exchange")?;
         let fee = Fee::new(
@@ -100,16 +100,16 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, Problem> {
         let id = builder.token(token.address, token.decimals, &token.symbol)?;
         // The builder finds a token that it has.
         if id.index() as u64 != number {
-            let number = tokens.len();
+            let number = ids.len();
             return Err(Problem::Token { number });
         }
-        tokens.push(id);
+        ids.push(id);
     }
     for _ in 0..cursor.count("pools", POOL_LEAST)? {
         let address = cursor.address("the address of a pool")?;
         let exchange = listed(cursor, "exchange", &exchanges)?;
-        let token0 = listed(cursor, "token", &tokens)?;
-        let token1 = listed(cursor, "token", &tokens)?;
+        let token0 = listed(cursor, "token", &ids)?;
+        let token1 = listed(cursor, "token", &ids)?;
         let (reserve0, reserve1) = reserves(cursor)?;
         builder.pool(Pool {
             address,

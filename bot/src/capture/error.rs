@@ -30,10 +30,11 @@ pub enum ReadError {
     },
     /// It ends before its header does.
     #[error(
-        "the capture ends at byte {offset}, before the end of its header: there is no market to run"
+        "the capture ends within its header, of which there is nothing whole from byte {offset} on: there is \
+         no market to run"
     )]
     NoHeader {
-        /// Where it ends.
+        /// Up to where it is whole.
         offset: u64,
     },
     /// A record is damaged.

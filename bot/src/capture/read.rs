@@ -88,8 +88,7 @@ impl<R: Read> Reader<R> {
             return Err(ReadError::Magic);
         }
         let Ok(version) = version.try_into().map(u16::from_le_bytes) else {
-            let offset = prologue.len() as u64;
-            return Err(ReadError::NoHeader { offset });
+            return Err(ReadError::NoHeader { offset: 0 });
         };
         if version != VERSION {
             return Err(ReadError::Version { found: version });

@@ -18,7 +18,6 @@ pub(super) fn put_number(bytes: &mut Vec<u8>, mut number: u128) {
     bytes.push(low_bits(number));
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "seven bits are kept")]
 const fn low_bits(number: u128) -> u8 {
     (number & 0x7F) as u8
 }

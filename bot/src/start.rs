@@ -40,13 +40,9 @@ pub(crate) struct Start {
 /// Where events come from.
 enum Events {
     MadeUp(Config),
-<<<<<<< HEAD
-    Capture(CaptureSource<BufReader<File>>),
+    Capture(Box<CaptureSource<BufReader<File>>>),
     /// From a node's thread, which is not connected yet.
     Node(Box<(Node, Found)>),
-=======
-    Capture(Box<CaptureSource<BufReader<File>>>),
->>>>>>> b8a0ebffa2733caa87fc9e57ac1012c5265f60f9
 }
 
 /// What is said of where a run started.
@@ -111,7 +107,6 @@ fn captured(reader: Reader<BufReader<File>>, args: &RunArgs) -> Start {
     }
 }
 
-<<<<<<< HEAD
 /// The start at a node: its market as it is now.
 pub(crate) fn at_node(
     args: &SourceArgs,
@@ -170,14 +165,9 @@ fn listed(args: &SourceArgs) -> Result<Vec<Listed>, RunError> {
     Ok(listed.collect())
 }
 
-/// The start of a chain that is made up, over pools from files or over a market of so many tokens that is
-/// made up too.
-pub(crate) fn made_up(args: &SourceArgs, tokens: Option<u32>) -> Result<Start, RunError> {
-=======
 /// The start of what the options of a source say: a made-up chain, over pools from files or over a market of so many
 /// tokens that is made up too.
 pub(crate) fn of_source(args: &SourceArgs, tokens: Option<u32>) -> Result<Start, RunError> {
->>>>>>> b8a0ebffa2733caa87fc9e57ac1012c5265f60f9
     let events = Events::MadeUp(Config {
         blocks: Some(args.blocks.unwrap_or(BLOCKS)),
         ..Config::with_seed(args.seed)
@@ -278,13 +268,9 @@ impl Start {
         let base = self.base_id()?;
         Ok(match self.events {
             Events::MadeUp(config) => Box::new(EmbeddedSource::new(self.market, base, config)?),
-<<<<<<< HEAD
-            Events::Capture(source) => Box::new(source),
+            Events::Capture(source) => source,
             // A node has no stream to be asked: it delivers by itself.
             Events::Node(_) => return Err(RunError::Cut),
-=======
-            Events::Capture(source) => source,
->>>>>>> b8a0ebffa2733caa87fc9e57ac1012c5265f60f9
         })
     }
 }

@@ -35,6 +35,15 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
+impl Drop for Process {
+    /// A test that fails leaves no run behind.
+    fn drop(&mut self) {
+        // One that has ended is no process any more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Process {
     /// A live run that does not end by itself, with more arguments.
     pub(crate) fn start(more: &[&str]) -> Self {

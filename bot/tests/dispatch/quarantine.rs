@@ -15,7 +15,7 @@ fn favourite(made: &Generated, blocks: &[Block]) -> (PoolId, usize) {
     let rig = Rig::new(made, through(made, BLOCKS, |_, _: &[Address], read| read));
     let mut pump = rig.pump();
     let mut counts = BTreeMap::<_, usize>::new();
-    for block in &blocks[..] {
+    for block in blocks {
         let result = rig.run(&mut pump, block);
         if block.number > FROM as u64 {
             let mut pools = traded(&result, &rig.fleet.workload().world());

@@ -3,6 +3,8 @@
 use super::*;
 use regatta_bot::dispatch::VerifierStatus;
 use regatta_bot::verify::{MOST, ROTATING, VerifyJob};
+use regatta_core::posture::{Posture, ThrottleSample};
+use regatta_core::time::Duration as Span;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -220,4 +222,65 @@ fn a_comparison_has_its_bound() {
     let mut job = VerifyJob::default();
     job.fill(head(1), &moved, &made.market, 0, &BTreeSet::new());
     assert_eq!(job.checks().len(), MOST);
+}
+
+/// The fleet's posture as two throttled periods leave it.
+fn cordon(fleet: &Fleet<Arbitrage>) {
+    for throttled in [0, 2] {
+        let posture = fleet.posture();
+        posture.sample(ThrottleSample {
+            at: posture.now(),
+            nr_throttled: Some(throttled),
+            throttled: Some(Span::from_millis(10 * throttled)),
+        });
+    }
+    assert_eq!(fleet.posture().posture(), Posture::Cordoned);
+}
+
+/// Under a cordon comparing is held, and neither the pump nor the end waits for it: the unit is given up, and counted.
+#[test]
+fn a_comparison_that_a_cordon_holds_is_given_up_at_the_end() {
+    for fences in [false, true] {
+        let made = market();
+        let (asked, asks) = channel();
+        let rig = Rig::new(
+            &made,
+            through(&made, 3, move |block, _: &[Address], read| {
+                asked.send(block).unwrap();
+                read
+            }),
+        );
+        cordon(&rig.fleet);
+        let mut pump = rig.pump();
+        let blocks = blocks_of(&made, 3);
+        for block in &blocks {
+            rig.run(&mut pump, block);
+        }
+        drop(pump);
+        asks.recv_timeout(FAR).unwrap();
+        until("the unit is held", || {
+            rig.fleet
+                .status()
+                .lanes
+                .iter()
+                .any(|lane| lane.role == "verifier" && lane.ledger.waiting() == 1)
+        });
+        assert!(rig.pipe.is_comparing());
+        if fences {
+            rig.pipe.fence();
+        } else {
+            // What waits is taken too, and held for as long.
+            rig.pipe.close();
+        }
+        rig.thread.join().unwrap();
+        let status = rig.pipe.status();
+        assert_eq!((status.verified, status.found_out), (0, 0), "{status:?}");
+        assert!((1..=2).contains(&status.given_up), "{status:?}");
+        assert!(rig.fleet.close(FAR).is_clean());
+        let fleet = rig.fleet.status();
+        assert!(
+            fleet.balanced() && fleet.abandoned == status.given_up,
+            "{fleet}"
+        );
+    }
 }

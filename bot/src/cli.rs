@@ -157,6 +157,13 @@ pub struct RunArgs {
     pub log: Option<LogArg>,
 }
 
+impl RunArgs {
+    /// Whether published blocks are verified: the source can be asked for reserves, and is to be.
+    pub(crate) const fn verifies(&self) -> bool {
+        self.verify
+    }
+}
+
 /// A tier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum ProfileArg {

@@ -103,7 +103,7 @@ impl SourceComponent {
         };
         let base = self.stage.graph().base();
         let source = EmbeddedSource::new(start.market, base, config)?;
-        if args.verify {
+        if args.verifies() {
             self.stage
                 .set_reader(Box::new(Recomputed::new(source.clone())));
         }

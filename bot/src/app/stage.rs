@@ -85,7 +85,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Stage {
     pub(crate) fn new(ready: Ready, bins: u8, census: Census) -> Self {
         Self {
-            dispatch: Dispatch::new(ready.args.verify),
+            dispatch: Dispatch::new(ready.args.verifies()),
             args: ready.args,
             plan: ready.plan,
             seats: ready.seats,

@@ -31,7 +31,9 @@ const SERVICES: [Service; 8] = [
     service("source", "source", "rg-source", 1, |args| {
         args.block_time > 0
     }),
-    service("verifier", "verifier", "rg-verifier", 1, |args| args.verify),
+    service("verifier", "verifier", "rg-verifier", 1, |args| {
+        args.verifies()
+    }),
     service("pump", "pump", "rg-pump", 1, |_| true),
 ];
 

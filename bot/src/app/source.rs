@@ -96,7 +96,7 @@ impl SourceComponent {
     fn feed(&mut self) -> Result<Feed, RunError> {
         let args = self.stage.args();
         let start = self.stage.take_start().ok_or(RunError::Cut)?;
-        if args.verify
+        if args.verifies()
             && let Some(again) = start.again()?
         {
             self.stage.set_reader(Box::new(Recomputed::new(again)));

@@ -21,6 +21,13 @@ use std::time::{Duration, Instant};
 /// How long one block may take until the process says that it is not ready: nothing is verified meanwhile.
 const OVERDUE: Duration = Duration::from_mins(1);
 
+/// Until when the thread is waited for: for a part of what is left, since who needs what the verifier has (the fleet,
+/// and with it the summary) is to have the rest if its reader hangs.
+fn patience(until: Instant) -> Instant {
+    let now = Instant::now();
+    now + until.saturating_duration_since(now) / 4
+}
+
 /// The verifier of the blocks that go through `pipe`.
 pub(super) fn component(stage: &Arc<Stage>, pipe: &Arc<VerifierPipe>) -> Box<dyn Component> {
     Box::new(VerifierComponent {
@@ -147,7 +154,17 @@ impl Component for VerifierComponent {
     /// What was published last is verified still.
     fn drain(&mut self, until: Instant) -> Result<DrainCounts, Failed> {
         self.shared.pipe.close();
-        self.shared.ended(until);
+        let left = if self.shared.ended(patience(until)) {
+            0
+        } else {
+            // What its reader says from here on has no effect.
+            self.shared.pipe.fence();
+            if self.shared.pipe.is_comparing() {
+                // It gives its unit up at once, and that has to be known when units are counted.
+                self.shared.ended(until);
+            }
+            self.shared.owed().min(self.owed)
+        };
         let stage = &self.shared.stage;
         let given_up = self.shared.pipe.status().given_up;
         stage.totals().give_up(given_up);
@@ -155,7 +172,6 @@ impl Component for VerifierComponent {
         if let Err(error) = quarantine::say_rest(stage, &self.shared.pipe, until) {
             stage.fail(error);
         }
-        let left = self.shared.owed().min(self.owed);
         Ok(DrainCounts {
             accepted_before_quiesce: self.owed,
             completed_during_drain: self.owed - left,
@@ -166,7 +182,7 @@ impl Component for VerifierComponent {
 
     fn stop(&mut self, until: Instant) -> Result<(), Failed> {
         self.shared.pipe.fence();
-        if !self.shared.ended(until) {
+        if !self.shared.ended(patience(until)) {
             let left = "the verifier does not end: its reader hangs";
             return Err(Failed::new("thread_left", left));
         }

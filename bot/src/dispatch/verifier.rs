@@ -70,11 +70,14 @@ struct InHand {
     /// It was reverted since.
     reverted: bool,
     since: Instant,
+    /// It was read, and a unit of it may be with the fleet.
+    compared: bool,
 }
 
 #[derive(Default)]
 struct State {
     cell: LatestWins<Box<VerifyJob>>,
+    #[expect(clippy::vec_box, reason = "the boxes go round, as units do")]
     spare: Vec<Box<VerifyJob>>,
     sequence: u64,
     /// Where the turn through the market goes on.
@@ -219,6 +222,12 @@ impl VerifierPipe {
         self.lock().fenced
     }
 
+    /// Whether a unit of the verifier may be with the fleet. Once it is fenced, none will be that is not.
+    #[must_use]
+    pub fn is_comparing(&self) -> bool {
+        self.lock().in_hand.is_some_and(|in_hand| in_hand.compared)
+    }
+
     /// Blocks that wait for the verifier, or are with it.
     #[must_use]
     pub fn pending(&self) -> u64 {
@@ -258,6 +267,7 @@ impl VerifierPipe {
                     block: job.head().hash,
                     reverted: false,
                     since: Instant::now(),
+                    compared: false,
                 });
                 state.next = job.next();
                 return Some(job);
@@ -268,6 +278,16 @@ impl VerifierPipe {
             let waited = self.changed.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// The block was read and is to be compared; `false` if nothing is any more.
+    pub(crate) fn compare(&self) -> bool {
+        let mut state = self.lock();
+        let wanted = !state.fenced;
+        if let Some(in_hand) = &mut state.in_hand {
+            in_hand.compared = wanted;
+        }
+        wanted
     }
 
     /// The block was compared.

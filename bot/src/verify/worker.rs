@@ -14,7 +14,7 @@ use regatta_portable::{Ended, Fleet, WaitError};
 use std::time::{Duration, Instant};
 
 /// How often a comparison that the fleet holds is looked after.
-const LOOK: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How long a comparison may be held once no more blocks come: it is deferrable, and a cordon may last.
 const HELD: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub fn verify<W: Pipeline>(fleet: &Fleet<W>, pipe: &VerifierPipe, reader: &dyn R
         if std::mem::take(&mut in_vain) > 0 {
             tracing::warn!("the source is read again, at block {number}");
         }
-        if pipe.is_fenced() {
+        if !pipe.compare() {
             return;
         }
         compare(fleet, pipe, job);

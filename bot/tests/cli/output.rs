@@ -374,3 +374,20 @@ fn text_has_a_line_per_block_and_ends_with_the_ledger() {
     );
     assert_eq!(lines.last(), Some(&"ledger balanced, 0 receipts abandoned"));
 }
+
+/// What the verifier does shows in the plan and in the summary's timing, and in no other record.
+#[test]
+fn verifying_an_honest_source_changes_no_block() {
+    let line = ["--json", "--blocks", "30", "--top", "2"];
+    let timeless = |more: &[&str]| {
+        let mut records = run(&[&line, more].concat()).exits(0).records();
+        for record in &mut records {
+            record.as_object_mut().unwrap().remove("timing");
+        }
+        // The plan has the verifier's thread.
+        records.split_off(1)
+    };
+    let plain = timeless(&[]);
+    assert_eq!(plain.len(), 32);
+    assert_eq!(plain, timeless(&["--verify"]));
+}

@@ -1,10 +1,5 @@
 //! The dispatch seam: a clock that waits for nobody, a verifier that nobody waits for, and what a finding does.
 #![cfg(test)]
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "the helpers of a test fail as the test does"
-)]
 
 mod clock;
 mod quarantine;

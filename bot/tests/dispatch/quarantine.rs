@@ -15,7 +15,7 @@ fn favourite(made: &Generated, blocks: &[Block]) -> (PoolId, usize) {
     let rig = Rig::new(made, through(made, BLOCKS, |_, _: &[Address], read| read));
     let mut pump = rig.pump();
     let mut counts = BTreeMap::<_, usize>::new();
-    for block in &blocks[..] {
+    for block in blocks {
         let result = rig.run(&mut pump, block);
         if block.number > FROM as u64 {
             let mut pools = traded(&result, &rig.fleet.workload().world());
@@ -132,7 +132,7 @@ fn a_finding_about_a_reverted_block_is_dropped() {
         (2, 0, 0)
     );
     // Waiting for the pump.
-    rig.run(&mut pump, &blocks[2]);
+    let moved = rig.run(&mut pump, &blocks[2]).moved;
     assert_eq!(asks.recv_timeout(FAR), Ok(blocks[2].hash));
     word.send(()).unwrap();
     rig.settled();
@@ -146,11 +146,12 @@ fn a_finding_about_a_reverted_block_is_dropped() {
     assert_eq!((status.findings_dropped, status.found_out), (found, 0));
     // The pools are compared again, and found out again.
     let market = rig.fleet.workload().world().market().clone();
-    rig.pipe.publish(blocks[2].head(), &[], &market);
+    rig.pipe.publish(blocks[2].head(), &moved, &market);
     asks.recv_timeout(FAR).unwrap();
     word.send(()).unwrap();
     rig.settled();
-    assert!(!findings().is_empty());
+    let again: Vec<_> = findings().iter().map(|finding| finding.pool).collect();
+    assert!(!moved.is_empty() && moved.iter().all(|update| again.contains(&update.pool)));
     drop(pump);
     rig.end();
 }

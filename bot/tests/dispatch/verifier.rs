@@ -3,6 +3,8 @@
 use super::*;
 use regatta_bot::dispatch::VerifierStatus;
 use regatta_bot::verify::{MOST, ROTATING, VerifyJob};
+use regatta_core::posture::{Posture, ThrottleSample};
+use regatta_core::time::Duration as Span;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -79,7 +81,7 @@ fn an_honest_source_is_silent() {
         }),
     );
     let mut pump = rig.pump();
-    let mut seen = BTreeSet::new();
+    let mut asked_for = Vec::new();
     for block in blocks_of(&made, BLOCKS) {
         let result = rig.run(&mut pump, &block);
         rig.settled();
@@ -91,13 +93,16 @@ fn an_honest_source_is_silent() {
         for update in &result.moved {
             assert!(all.contains(&made.market.pool(update.pool).address));
         }
-        seen.extend(all);
+        asked_for.push(all);
     }
-    assert_eq!(
-        seen.len(),
-        made.market.pools().len(),
-        "each pool has its turn"
-    );
+    // Whichever blocks one looks at, so many in a row take the turn through the whole market.
+    let pools = made.market.pools().len();
+    let turn = pools.div_ceil(ROTATING as usize);
+    assert!(turn > 1, "{pools} pools are no turn");
+    for blocks in asked_for.windows(turn) {
+        let seen: BTreeSet<_> = blocks.iter().flatten().collect();
+        assert_eq!(seen.len(), pools);
+    }
     let status = rig.pipe.status();
     assert_eq!(
         (status.verified, status.skipped, status.found_out),
@@ -220,4 +225,65 @@ fn a_comparison_has_its_bound() {
     let mut job = VerifyJob::default();
     job.fill(head(1), &moved, &made.market, 0, &BTreeSet::new());
     assert_eq!(job.checks().len(), MOST);
+}
+
+/// The fleet's posture as two throttled periods leave it.
+fn cordon(fleet: &Fleet<Arbitrage>) {
+    for throttled in [0, 2] {
+        let posture = fleet.posture();
+        posture.sample(ThrottleSample {
+            at: posture.now(),
+            nr_throttled: Some(throttled),
+            throttled: Some(Span::from_millis(10 * throttled)),
+        });
+    }
+    assert_eq!(fleet.posture().posture(), Posture::Cordoned);
+}
+
+/// Under a cordon comparing is held, and neither the pump nor the end waits for it: the unit is given up, and counted.
+#[test]
+fn a_comparison_that_a_cordon_holds_is_given_up_at_the_end() {
+    for fences in [false, true] {
+        let made = market();
+        let (asked, asks) = channel();
+        let rig = Rig::new(
+            &made,
+            through(&made, 3, move |block, _: &[Address], read| {
+                asked.send(block).unwrap();
+                read
+            }),
+        );
+        cordon(&rig.fleet);
+        let mut pump = rig.pump();
+        let blocks = blocks_of(&made, 3);
+        for block in &blocks {
+            rig.run(&mut pump, block);
+        }
+        drop(pump);
+        asks.recv_timeout(FAR).unwrap();
+        until("the unit is held", || {
+            rig.fleet
+                .status()
+                .lanes
+                .iter()
+                .any(|lane| lane.role == "verifier" && lane.ledger.waiting() == 1)
+        });
+        assert!(rig.pipe.is_comparing());
+        if fences {
+            rig.pipe.fence();
+        } else {
+            // What waits is taken too, and held for as long.
+            rig.pipe.close();
+        }
+        rig.thread.join().unwrap();
+        let status = rig.pipe.status();
+        assert_eq!((status.verified, status.found_out), (0, 0), "{status:?}");
+        assert!((1..=2).contains(&status.given_up), "{status:?}");
+        assert!(rig.fleet.close(FAR).is_clean());
+        let fleet = rig.fleet.status();
+        assert!(
+            fleet.balanced() && fleet.abandoned == status.given_up,
+            "{fleet}"
+        );
+    }
 }

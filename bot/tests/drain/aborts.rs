@@ -167,7 +167,7 @@ fn a_stopped_process_is_no_stall() {
         };
         let drain = start(vec![("out", lines(Kept::default()))], config);
         let wait = || {
-            eprintln!("owed");
+            writeln!(std::io::stderr(), "owed").unwrap();
             // Until the parent closes it.
             let _ = std::io::stdin().read(&mut [0]);
         };
@@ -183,8 +183,8 @@ fn a_stopped_process_is_no_stall() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let pid = child.id().to_string();
     let signal = |name: &str| {
-        let pid = child.id().to_string();
         let sent = Command::new("kill").args([name, &pid]).status();
         assert!(sent.unwrap().success());
     };

@@ -1,6 +1,5 @@
 //! The embedded machine and a real node say the same of a cycle: its profit, its gas, and whether it reverts.
 #![cfg(test)]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -21,6 +21,8 @@ fn the_tests_contracts_are_those_of_their_source() {
     );
 }
 
+const RUNS: u32 = 2000;
+
 #[test]
 #[ignore = "it measures, and asserts nothing of time"]
 #[expect(clippy::print_stderr, reason = "its result is for reading")]
@@ -28,7 +30,6 @@ fn pace() {
     let call = cycle(&profitable(), amount());
     let state = World::ring(&profitable()).full(block(100, 0));
     let mut scratch = Scratch::new(CHAIN);
-    const RUNS: u32 = 2000;
     for round in 0..5 {
         let start = Instant::now();
         for _ in 0..RUNS {

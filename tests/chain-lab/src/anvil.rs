@@ -38,7 +38,7 @@ pub struct Options {
     /// The port, or 0 for a free one.
     pub port: u16,
     /// Whether the states of old blocks survive a restart. Without, calls pinned to a block before the restart are
-    /// refused after it. It costs time and memory: every state is written whole.
+    /// refused after it. Every state is written whole: 9 MB a block with 300 pools.
     pub history: bool,
     /// Gas of a block.
     pub gas_limit: u64,
@@ -51,7 +51,7 @@ impl Default for Options {
         Self {
             chain_id: 1,
             port: 0,
-            history: true,
+            history: false,
             gas_limit: 30_000_000,
             deadline: Duration::from_mins(1),
         }

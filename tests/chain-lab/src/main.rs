@@ -127,8 +127,6 @@ impl Up {
         let options = Options {
             chain_id: self.chain_id,
             port: self.port,
-            // Written whole at each restart: too much for a lab that runs for long.
-            history: self.restart_every.is_some(),
             ..Options::default()
         };
         let mut node = Anvil::start(&kit, options)?;

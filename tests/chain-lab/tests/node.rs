@@ -83,6 +83,9 @@ fn without_history_a_restart_keeps_the_blocks_but_not_their_states() {
     let error = reserves(node.rpc(), &pools, &old).unwrap_err();
     assert!(matches!(error, LabError::Refused { .. }), "{error}");
     mover.step(&mut node).unwrap();
+    mover.reorg(&mut node, 1).unwrap();
+    assert_eq!(mover.market().pools.len(), pools.len());
+    mover.market().verify(node.rpc()).unwrap();
 }
 
 #[test]

@@ -37,7 +37,9 @@ pub(crate) const VERB: Verb = Verb {
 };
 
 /// The targets, each a file of `fuzz/fuzz_targets` and a folder of `fuzz/corpus`.
-const TARGETS: &[&str] = &["host", "posture", "plan", "cgroup", "pools", "texts", "capture"];
+const TARGETS: &[&str] = &[
+    "host", "posture", "plan", "cgroup", "pools", "texts", "capture",
+];
 
 const MANIFEST: &str = "fuzz/Cargo.toml";
 

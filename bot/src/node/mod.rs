@@ -24,7 +24,7 @@ mod status;
 mod survey;
 
 pub use assemble::Passed;
-pub(crate) use bytes::{address, hash, plain, plain_hash};
+pub(crate) use bytes::{hash, plain};
 pub use config::{FactoryArg, NodeConfig};
 pub use link::LinkError;
 pub(crate) use reader::NodeReader;

@@ -82,6 +82,8 @@ fn restart_may_help(exit: Exit) -> bool {
     match exit {
         Exit::Ok
         | Exit::Failed
+        // It may be back, or have caught up.
+        | Exit::Node
         | Exit::FleetFailed
         | Exit::StartFailed
         | Exit::StopIncomplete

@@ -292,7 +292,9 @@ fn sorted(value: Value) -> Value {
         Value::Object(members) => {
             let mut members: Vec<(String, Value)> = members.into_iter().collect();
             members.sort_by(|a, b| a.0.cmp(&b.0));
-            let sorted = members.into_iter().map(|(name, value)| (name, sorted(value)));
+            let sorted = members
+                .into_iter()
+                .map(|(name, value)| (name, sorted(value)));
             Value::Object(sorted.collect())
         }
         Value::Array(elements) => Value::Array(elements.into_iter().map(sorted).collect()),

@@ -10,8 +10,8 @@ use crate::machine::{self, Seats};
 use crate::market::{Address, Market, csv};
 use crate::partition::PartitionError;
 use crate::pipeline::{
-    Arbitrage, CrawlError, Crawled, FeedError, GROUP, Next, PumpError, REGISTRATION_WINDOW, Watch,
-    World, WorldError, crawl, fleet_config,
+    Arbitrage, CrawlError, Crawled, FeedError, GROUP, MAX_CYCLES, Next, PumpError,
+    REGISTRATION_WINDOW, Watch, World, WorldError, crawl, fleet_config,
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming};
@@ -36,9 +36,6 @@ const WETH: Address = Address::new([
 
 /// The name of the chain that the embedded source makes up.
 pub(crate) const CHAIN: &str = "embedded";
-
-/// The most cycles that a run registers: 1.4 gigabytes of them.
-const MAX_CYCLES: usize = 50_000_000;
 
 /// How often the progress bar is drawn, in paths.
 const PROGRESS_STEP: usize = 4096;

@@ -3,11 +3,11 @@
 use super::stage::{FATAL_BLOCK, Stage};
 use crate::follow::{Follower, Said};
 use crate::machine::Sampling;
-use crate::pipeline::{Arbitrage, CrawlError, Feed, PumpConfig, Watch};
+use crate::pipeline::{Arbitrage, CrawlError, Feed, FeedNext, PumpConfig, PumpError, Watch};
 use crate::report::Record;
 use crate::run::{RunError, crawl_record, crawl_with_progress};
 use crate::scenario;
-use crate::source::Event;
+use crate::source::{Block, Event, Head};
 use regatta_core::component::{ComponentId, DrainCounts, Probe, Remaining, StopReason};
 use regatta_core::plan::LaneBinding;
 use regatta_core::role::WorkerRole;
@@ -272,16 +272,20 @@ fn follow(
         min_profit: args.min_profit,
     };
     let mut follower = Follower::new(fleet, config, feed.is_replay(), watch)?;
+    follower.wake(feed.waker());
     let mut events: Vec<Event> = Vec::new();
     let began = Instant::now();
     while !stage.is_interrupted() {
-        feed.next_batch(&mut events, watch)?;
-        if events.is_empty() {
+        if feed.next(&mut events, watch, follower.is_growing())? == FeedNext::End {
             break;
         }
         let blocks = || {
             let blocks = events.iter().filter_map(|event| match event {
-                Event::Block(block) => Some(block.number),
+                Event::Block(Block { number, .. })
+                | Event::Reread {
+                    head: Head { number, .. },
+                    ..
+                } => Some(*number),
                 _ => None,
             });
             blocks.rev()
@@ -290,10 +294,18 @@ fn follow(
         if let Some(newest) = blocks().next() {
             stage.suffer("pump", newest);
         }
-        follower.take(events.drain(..), &mut |said| say(stage, said))?;
+        match follower.take(events.drain(..), &mut |said| say(stage, said)) {
+            Err(RunError::Pump(PumpError::Interrupted { number, given_up })) => {
+                tracing::warn!("stopped while units were held after block {number}");
+                stage.totals().give_up(given_up);
+                break;
+            }
+            taken => taken?,
+        }
         shared.life().in_hand = 0;
     }
-    follower.finish(&mut |said| say(stage, said))?;
+    let given_up = follower.finish(&mut |said| say(stage, said))?;
+    stage.totals().give_up(given_up);
     stage.totals().elapsed = began.elapsed();
     Ok(())
 }
@@ -312,6 +324,7 @@ fn say(stage: &Stage, said: Said<'_>) -> Result<(), RunError> {
             stage.totals().miss();
             Record::Missed(record)
         }
+        Said::Registered(record) => Record::Registered(record),
         Said::Retract(record) => {
             stage.totals().retract();
             Record::Retract(record)

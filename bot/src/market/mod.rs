@@ -1,7 +1,7 @@
 //! The market: exchanges, tokens and pools under dense ids, and the pools' current reserves.
 //!
-//! A market is put together once ([`MarketBuilder`], or [`csv`] from files). After that only reserves
-//! change, one [`ReserveUpdate`] at a time; [`Market::apply`] returns the update that takes it back,
+//! A market is put together once ([`MarketBuilder`], or [`csv`] from files). After that pools may come
+//! ([`Market::extend`]), none goes, and reserves change, one [`ReserveUpdate`] at a time; [`Market::apply`] returns the update that takes it back,
 //! so a journal of what it returned rolls back any number of blocks.
 //!
 //! # Invariants
@@ -14,6 +14,7 @@
 mod address;
 mod builder;
 pub mod csv;
+mod extend;
 mod text;
 
 use crate::solver::{Fee, Hop};

@@ -14,8 +14,8 @@ mod text;
 pub use record::{
     BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
     HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, Record,
-    RetractRecord, ScenarioRecord, ScenarioTiming, SeatsRecord, SummaryRecord, SummaryTiming,
-    WinnerRecord,
+    RegisteredRecord, RetractRecord, ScenarioRecord, ScenarioTiming, SeatsRecord, SummaryRecord,
+    SummaryTiming, WinnerRecord,
 };
 
 pub(crate) use text::{cores, write_seats, write_shares};

@@ -16,6 +16,8 @@ pub enum Record {
     Block(BlockRecord),
     /// One per block that was coalesced into a later one.
     Missed(MissedRecord),
+    /// One each time that cycles over new pools took effect.
+    Registered(RegisteredRecord),
     /// One per record that was published for a block that was reverted.
     Retract(RetractRecord),
     /// The end of a scenario.
@@ -165,6 +167,8 @@ pub struct BlockRecord {
     pub hash: BlockHash,
     /// The identity of the block it builds on.
     pub parent: BlockHash,
+    /// Whether the market was read anew at it; then what moved is what turned out to be otherwise.
+    pub reread: bool,
     /// The pools that moved, with their reserves now.
     pub moved: Vec<Moved>,
     /// Cycles over them.
@@ -288,6 +292,29 @@ pub struct RetractRecord {
     pub path: String,
     /// The kind of the record that was published.
     pub kind: &'static str,
+}
+
+/// The market has grown, and what was registered over the new pools took effect.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RegisteredRecord {
+    /// The chain.
+    pub chain: &'static str,
+    /// The epoch that ended last: one for each block that ran.
+    pub epoch: u64,
+    /// The height of the last block, if one came.
+    pub after: Option<u64>,
+    /// Its identity.
+    pub hash: Option<BlockHash>,
+    /// Pools that came.
+    pub pools: usize,
+    /// Pools that the market refused.
+    pub skipped: usize,
+    /// Cycles over the pools that came.
+    pub cycles: usize,
+    /// Cycles that are registered.
+    pub total: usize,
+    /// Why nothing was registered, if that was refused.
+    pub refused: Option<String>,
 }
 
 /// How a scenario went.

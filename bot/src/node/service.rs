@@ -6,12 +6,11 @@
 //! - A loss is told once per installed link, after the link is gone.
 
 use super::assemble::{Assembler, head};
-use super::work::{Assembled, Work};
 use super::link::{Link, LinkError};
 use super::status::{self, NodeStatus};
 use super::survey::{SurveyError, survey};
-use super::{AskError, Following, Found, NodeConfig, OnHead};
-use crate::pipeline::{Feeder, Untaken};
+use super::work::{Assembled, Work};
+use super::{AskError, Following, Found, NodeConfig};
 use crate::source::Event;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -23,8 +22,6 @@ use regatta_chain::pools::Listed;
 use regatta_chain::read::{self, Reader};
 use regatta_chain::rpc::{CallError, Request, SubscriptionId};
 use regatta_chain::types::Log;
-use regatta_core::component::ComponentId;
-use regatta_portable::runtime::Handle;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;

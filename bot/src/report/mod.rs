@@ -16,8 +16,8 @@ pub use canonical::canonical;
 pub use record::{
     BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
     HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, QuarantineRecord,
-    Record, ReservesRecord, RetractRecord, ScenarioRecord, ScenarioTiming, SeatsRecord,
-    SummaryRecord, SummaryTiming, VerifierRecord, WinnerRecord,
+    Record, RegisteredRecord, ReservesRecord, RetractRecord, ScenarioRecord, ScenarioTiming,
+    SeatsRecord, SummaryRecord, SummaryTiming, VerifierRecord, WinnerRecord,
 };
 
 pub(crate) use text::{cores, write_seats, write_shares};

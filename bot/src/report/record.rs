@@ -18,6 +18,8 @@ pub enum Record {
     Missed(MissedRecord),
     /// A pool was taken out of trade.
     Quarantine(QuarantineRecord),
+    /// One each time that cycles over new pools took effect.
+    Registered(RegisteredRecord),
     /// One per record that was published for a block that was reverted.
     Retract(RetractRecord),
     /// The end of a scenario.
@@ -167,6 +169,8 @@ pub struct BlockRecord {
     pub hash: BlockHash,
     /// The identity of the block it builds on.
     pub parent: BlockHash,
+    /// Whether the market was read anew at it; then what moved is what turned out to be otherwise.
+    pub reread: bool,
     /// The pools that moved, with their reserves now.
     pub moved: Vec<Moved>,
     /// Cycles over them.
@@ -324,6 +328,29 @@ impl From<(u128, u128)> for ReservesRecord {
     fn from((reserve0, reserve1): (u128, u128)) -> Self {
         Self { reserve0, reserve1 }
     }
+}
+
+/// The market has grown, and what was registered over the new pools took effect.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RegisteredRecord {
+    /// The chain.
+    pub chain: UntrustedText,
+    /// The epoch that ended last: one for each block that ran.
+    pub epoch: u64,
+    /// The height of the last block, if one came.
+    pub after: Option<u64>,
+    /// Its identity.
+    pub hash: Option<BlockHash>,
+    /// Pools that came.
+    pub pools: usize,
+    /// Pools that the market refused.
+    pub skipped: usize,
+    /// Cycles over the pools that came.
+    pub cycles: usize,
+    /// Cycles that are registered.
+    pub total: usize,
+    /// Why nothing was registered, if that was refused.
+    pub refused: Option<String>,
 }
 
 /// How a scenario went.

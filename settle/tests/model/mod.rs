@@ -216,7 +216,10 @@ impl World {
                 "two settlements with nonce {nonce}"
             );
             // A driver may be slow to send what has been replaced meanwhile.
-            let own = flight.attempts.iter().take_while(|attempt| attempt.hash != hash);
+            let own = flight
+                .attempts
+                .iter()
+                .take_while(|attempt| attempt.hash != hash);
             let earlier: Vec<B256> = own.map(|attempt| attempt.hash).collect();
             for old in before.iter().filter(|old| earlier.contains(&old.hash)) {
                 let (new, old) = (&signed.transaction, &old.transaction);

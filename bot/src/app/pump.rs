@@ -327,7 +327,7 @@ fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), Ru
             if record.number >= FATAL_BLOCK && stage.is_to_die("drain") {
                 stage.kill_drainer();
             }
-            stage.emit_of_pump(Record::Block(record))?;
+            stage.emit_of_pump(Record::Block(*record))?;
             if let Some(verifier) = stage.dispatch().verifier() {
                 let world = fleet.workload().world();
                 verifier.publish(head, &result.moved, world.market());

@@ -30,7 +30,7 @@ const WAITING: usize = 1024;
 #[derive(Debug)]
 pub(crate) enum Said<'r> {
     /// A block ran, and came to this.
-    Block(Head, BlockRecord, &'r BlockResult),
+    Block(Head, Box<BlockRecord>, &'r BlockResult),
     /// A block was missed.
     Missed(MissedRecord),
     /// Cycles over new pools took effect.
@@ -202,7 +202,7 @@ impl<'f> Follower<'f> {
         self.branch
             .ran(published)
             .try_for_each(|block| say(missed(&self.chain, block, Some(head.number))))?;
-        say(Said::Block(head, record, &result))
+        say(Said::Block(head, Box::new(record), &result))
     }
 }
 

@@ -34,6 +34,10 @@ pub(super) enum Declined<T> {
     Closed(T),
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a message that is there or not, and any of them may be"
+)]
 struct State<T> {
     items: VecDeque<T>,
     closed: bool,

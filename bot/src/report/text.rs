@@ -1,8 +1,9 @@
 //! Records for people.
 
+use super::chain::RegisteredRecord;
 use super::record::{
-    BlockRecord, CrawlRecord, PercentileRecord, PlanRecord, Record, RegisteredRecord,
-    ScenarioRecord, SeatsRecord, SummaryRecord,
+    BlockRecord, CrawlRecord, PercentileRecord, PlanRecord, Record, ScenarioRecord, SeatsRecord,
+    SummaryRecord,
 };
 use std::io::{self, Write};
 

@@ -5,7 +5,7 @@ mod rereads;
 mod reverts;
 
 use super::*;
-use crate::market::{Market, PoolId, ReserveUpdate};
+use crate::market::{Market, MarketBuilder, Pool, PoolId, ReserveUpdate};
 use crate::pipeline::tests::{arbitrage, assert_balanced, fleet_of, made_up, publishing};
 use crate::pipeline::{Next, Unwatched, World, WorldError, crawl};
 use crate::source::BlockHash;
@@ -274,4 +274,29 @@ fn standing(heard: &[Heard]) -> BTreeMap<(BlockHash, String), (u128, u128)> {
         }
     }
     standing
+}
+
+/// The first pools of a market.
+fn first_of(whole: &Market, count: usize) -> Market {
+    let mut builder = MarketBuilder::new();
+    for exchange in whole.exchanges() {
+        builder
+            .exchange(exchange.name.clone(), exchange.fee)
+            .unwrap();
+    }
+    for pool in &whole.pools()[..count] {
+        let [token0, token1] = [pool.token0, pool.token1].map(|id| {
+            let token = whole.token(id);
+            let (address, decimals) = (token.address, token.decimals);
+            builder.token(address, decimals, &token.symbol).unwrap()
+        });
+        builder
+            .pool(Pool {
+                token0,
+                token1,
+                ..*pool
+            })
+            .unwrap();
+    }
+    builder.build()
 }

@@ -213,11 +213,32 @@ pub(super) fn revert(number: usize) -> Event {
 #[test]
 fn as_many_blocks_can_be_reverted_as_the_journal_holds_and_no_more() {
     let blocks = JOURNAL_DEPTH + 3;
-    let mut events: Vec<_> = (1..=blocks).map(empty_block).collect();
+    let made = made_up(1, 12);
+    // Each moves another pool, the oldest of them two.
+    let moving = |number: usize| {
+        let Event::Block(mut block) = empty_block(number) else {
+            panic!("a block is one");
+        };
+        for place in 0..if number < 4 { 2 } else { 1 } {
+            let pools = made.market.pools();
+            let place = (number + place) % pools.len();
+            block.updates.push(ReserveUpdate {
+                pool: PoolId::new(u32::try_from(place).unwrap()),
+                reserve0: pools[place].reserve0 + number as u128,
+                reserve1: pools[place].reserve1,
+            });
+        }
+        Event::Block(block)
+    };
+    let mut events: Vec<_> = (1..=blocks).map(moving).collect();
     events.extend((4..=blocks).rev().map(revert));
     // And all of them again.
-    events.extend((4..=blocks).map(empty_block));
+    events.extend((4..=blocks).map(moving));
     events.extend((4..=blocks).rev().map(revert));
+    let market = market_after(&made.market, &chain_of(&events));
+    follow(&made, false, &[&events], |_, world, _| {
+        assert_eq!(world.market(), &market);
+    });
     events.push(revert(3));
     let hash = hash_of(3);
     assert_eq!(refused(&events), WorldError::NotInJournal { hash });

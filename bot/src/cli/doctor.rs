@@ -31,7 +31,7 @@ pub struct DoctorArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct NodeArgs {
     /// Measure an Ethereum node instead of this machine, and say what it is fit for and what to configure:
-    /// ws://HOST:PORT, wss://HOST, or the path of an IPC socket. It makes up to some 8,000 calls.
+    /// a WebSocket (`ws` or `wss`), or the path of an IPC socket. It makes up to some 8,000 calls.
     #[arg(
         long, value_name = "URL",
         conflicts_with_all = ["root", "quota", "profile", "set", "config", "wake", "affinity"]

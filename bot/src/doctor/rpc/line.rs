@@ -41,11 +41,13 @@ impl Failure {
             Self::Call(CallError::Node { .. }) => "refused",
             Self::Call(CallError::TimedOut { .. }) => "timed_out",
             Self::Call(CallError::Malformed { .. }) => "malformed",
-            Self::Call(CallError::TooLarge { .. })
-            | Self::Call(CallError::Closed {
-                why: Closed::TooLarge { .. },
-                ..
-            }) => "too_large",
+            Self::Call(
+                CallError::TooLarge { .. }
+                | CallError::Closed {
+                    why: Closed::TooLarge { .. },
+                    ..
+                },
+            ) => "too_large",
             Self::Call(CallError::Closed {
                 why: Closed::Garbage { .. } | Closed::Protocol { .. },
                 ..

@@ -1,8 +1,10 @@
 //! The command line.
 
 mod capture;
+mod doctor;
 
 pub use capture::{CaptureArgs, ReplayArgs};
+pub use doctor::{DoctorArgs, NodeArgs};
 
 use crate::market::Address;
 use crate::node::FactoryArg;
@@ -34,7 +36,7 @@ pub enum Command {
     Capture(CaptureArgs),
     /// Run a capture and compare what it says with what it is to say.
     Replay(ReplayArgs),
-    /// Say what bounds this process, how sure that is, and the plan that follows.
+    /// Say what bounds this process, how sure that is, and the plan that follows; or, with --rpc, measure a node.
     Doctor(DoctorArgs),
 }
 
@@ -68,24 +70,6 @@ pub struct PlanArgs {
     /// are this process's alone and there is one for each seat.
     #[arg(long, value_enum, value_name = "WHERE")]
     pub affinity: Option<AffinityArg>,
-}
-
-/// What to diagnose.
-#[derive(Debug, clap::Args)]
-pub struct DoctorArgs {
-    /// Diagnose a copy of a machine: a folder with `proc/self/cgroup`, `proc/self/mountinfo`, the control
-    /// groups' files under their mount points, and `affinity`, a list of CPUs such as 0-3,8 in place
-    /// of the process's mask.
-    #[arg(long, value_name = "DIR")]
-    pub root: Option<PathBuf>,
-
-    /// Write one JSON object.
-    #[arg(long)]
-    pub json: bool,
-
-    /// How to plan.
-    #[command(flatten)]
-    pub plan: PlanArgs,
 }
 
 /// Which market, and where its blocks come from.

@@ -13,6 +13,7 @@ fn filter(pools: u8) -> Filter {
     Filter {
         topics: vec![SYNC],
         known: (0..pools).map(pool).collect(),
+        parts: 0,
     }
 }
 
@@ -64,6 +65,26 @@ fn a_contract_that_is_refused_alone_is_a_refusal() {
         let answer = ask(&line.client, Call::LogsByHash(hash), &filter(8)).await;
         assert_eq!(answer, Answer::Failed(Failure::Refused));
         assert!(line.calls("eth_getLogs") <= 17);
+    });
+}
+
+/// Row N22: where an answer for all is more than a message may have, it is asked for in as many parts as are said.
+#[test]
+fn a_block_is_asked_for_in_parts_from_the_beginning() {
+    run(async {
+        for parts in [1, 2, 3, 7, 100] {
+            let (line, hash) = busy(100, 7, 0).await;
+            let filter = Filter { parts, ..filter(7) };
+            let answer = ask(&line.client, Call::LogsByHash(hash), &filter).await;
+            let Answer::Logs(logs) = answer else {
+                panic!("{answer:?}");
+            };
+            let of: Vec<_> = logs.iter().map(|log| log.address).collect();
+            assert_eq!(of, filter.known);
+            let calls = line.calls("eth_getLogs");
+            // As many parts as were said, or as make the same size.
+            assert_eq!(calls, 7usize.div_ceil(7usize.div_ceil(parts)));
+        }
     });
 }
 

@@ -144,6 +144,17 @@ impl Contracts {
         Reply::error(3, "execution reverted")
     }
 
+    /// What a pool has at the last block.
+    pub(crate) fn reserves(&self, chain: &FakeChain, pool: Address) -> Option<[u128; 2]> {
+        let first = self.0.get(&pool)?.reserves?;
+        let Some(said) = last_sync(chain, pool, chain.head_hash()) else {
+            return Some(first);
+        };
+        let (reserve0, reserve1) = said.split_at_checked(32)?;
+        let number = |word: &[u8]| U256::try_from_be_slice(word)?.try_into().ok();
+        Some([number(reserve0)?, number(reserve1)?])
+    }
+
     /// The code at an address.
     pub(crate) fn code(&self, at: Address) -> Reply {
         let code = if self.0.contains_key(&at) {

@@ -52,11 +52,17 @@ impl Process {
 
     /// The same with an environment.
     pub(crate) fn start_with(more: &[&str], environment: &[(&str, &str)]) -> Self {
+        let first = ["run", "--json", "--blocks", "1000000", "--block-time", "2"];
+        let all: Vec<&str> = first.iter().chain(more).copied().collect();
+        Self::of(&all, environment)
+    }
+
+    /// Any run of the binary.
+    pub(crate) fn of(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let out = File::create(folder.path().join("out")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_regatta"))
-            .args(["run", "--json", "--blocks", "1000000", "--block-time", "2"])
-            .args(more)
+            .args(arguments)
             .envs(environment.iter().copied())
             .stdout(out)
             .stderr(Stdio::piped())
@@ -68,6 +74,15 @@ impl Process {
             folder,
             errors,
             said: Vec::new(),
+        }
+    }
+
+    /// Returns once there is a record of which the text has this in it.
+    pub(crate) fn records(&self, what: &str) {
+        let end = Instant::now() + FAR;
+        while !read_to_string(self.path()).unwrap().contains(what) {
+            assert!(Instant::now() < end, "no record of {what}");
+            std::thread::yield_now();
         }
     }
 

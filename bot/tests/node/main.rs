@@ -1,10 +1,5 @@
 //! A node's thread against a scripted node: what it finds, what it follows, what it survives.
 #![cfg(test)]
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "the helpers of a test fail as the test does"
-)]
 
 mod ends;
 mod follows;

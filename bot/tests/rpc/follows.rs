@@ -84,6 +84,7 @@ fn a_node_that_is_gone_leaves_a_run_that_stops() {
     assert_eq!(status, 503, "{ready}");
     let reasons = ready["reasons"].to_string();
     assert!(reasons.contains("source"), "{reasons}");
+    assert!(reasons.contains("not connected"), "{reasons}");
     assert_eq!(ask(addr, "/livez").0, 200);
     let (ended, node) = run.stop();
     assert_eq!(ended.code, 0, "{}", ended.err);
@@ -124,7 +125,7 @@ fn a_pool_that_is_made_meanwhile_is_traded() {
         pair_created(stranger, pool(10), tokens),
         pair_created(FACTORY, pool(9), tokens),
     ]);
-    run.process.records(r#""type":"registered""#);
+    run.says(r#""type":"registered""#);
     run.block(vec![sync(pool(9), 3000 * ONE, 1000 * ONE)]);
     run.block(vec![sync(pool(9), 3001 * ONE, 1000 * ONE)]);
     let (ended, node) = run.stop();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Reaching it is a failure.
 const FAR: Duration = Duration::from_mins(1);
@@ -52,8 +52,17 @@ impl Run {
     /// A block, and waits until there is a record of it.
     pub(crate) fn block(&self, logs: Vec<FakeLog>) -> B256 {
         let hash = self.node.extend(logs);
-        self.process.records(&hash.to_string());
+        self.says(&hash.to_string());
         hash
+    }
+
+    /// Waits until there is a record with this in it.
+    pub(crate) fn says(&self, what: &str) {
+        let end = Instant::now() + FAR;
+        while !self.process.out().contains(what) {
+            assert!(Instant::now() < end, "no record of {what}");
+            std::thread::yield_now();
+        }
     }
 
     /// Drops its connections, and waits until it listens again.

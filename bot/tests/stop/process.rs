@@ -77,13 +77,9 @@ impl Process {
         }
     }
 
-    /// Returns once there is a record of which the text has this in it.
-    pub(crate) fn records(&self, what: &str) {
-        let end = Instant::now() + FAR;
-        while !read_to_string(self.path()).unwrap().contains(what) {
-            assert!(Instant::now() < end, "no record of {what}");
-            std::thread::yield_now();
-        }
+    /// What it has said so far.
+    pub(crate) fn out(&self) -> String {
+        read_to_string(self.path()).unwrap()
     }
 
     fn path(&self) -> PathBuf {
@@ -106,8 +102,7 @@ impl Process {
 
     /// Blocks that have run.
     pub(crate) fn blocks(&self) -> usize {
-        let out = read_to_string(self.path()).unwrap();
-        out.matches(r#""type":"block""#).count()
+        self.out().matches(r#""type":"block""#).count()
     }
 
     /// Returns once stderr has said this.

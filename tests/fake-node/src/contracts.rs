@@ -49,11 +49,11 @@ pub fn sync(pool: Address, reserve0: u128, reserve1: u128) -> FakeLog {
 
 /// A factory's log that it made a pool.
 #[must_use]
-pub fn pair_created(factory: Address, pool: Address, tokens: [Address; 2]) -> FakeLog {
-    let [token0, token1] = tokens.map(|token| token.into_word());
+pub fn pair_created(factory: Address, pool: Address, of: [Address; 2]) -> FakeLog {
+    let [first, second] = of.map(|token| token.into_word());
     let topic = keccak256("PairCreated(address,address,address,uint256)");
     let data = [address_word(pool), word(1)].concat();
-    FakeLog::new(factory, vec![topic, token0, token1], data)
+    FakeLog::new(factory, vec![topic, first, second], data)
 }
 
 fn sync_topic() -> B256 {

@@ -126,7 +126,7 @@ impl Component for NodeComponent {
             feeder,
             on_head: self.stage.on_head(),
             blocks: self.stage.args().source.blocks,
-            told: (context.id, context.runtime),
+            on_lost: Box::new(move || context.runtime.lost(context.id)),
         };
         let node = self.node.insert(node);
         node.follow(following)

@@ -21,6 +21,7 @@ use regatta_chain::follow::{Answer, CallId, ChainEvent, FollowConfig, Follower};
 use regatta_chain::pools::Listed;
 use regatta_chain::read::{self, Reader};
 use regatta_chain::rpc::{CallError, Request, SubscriptionId};
+use regatta_chain::transport::Closed;
 use regatta_chain::types::Log;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -67,6 +68,8 @@ struct Linked {
 enum News {
     Said(SubscriptionId, Value),
     Lost(String),
+    /// The same; the answer to a call was more than a message may have.
+    TooLarge(String),
 }
 
 struct Service<'a> {
@@ -92,7 +95,11 @@ pub(super) fn live(
 ) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     match runtime.enable_io().enable_time().build() {
-        Ok(runtime) => runtime.block_on(run(config, inbox, status)),
+        Ok(runtime) => {
+            runtime.block_on(run(config, inbox, status));
+            // A name that is being looked up cannot be given up, and nobody waits for it any more.
+            runtime.shutdown_background();
+        }
         Err(error) => tracing::error!("the node's thread has no runtime: {error}"),
     }
 }
@@ -108,7 +115,7 @@ async fn run(
         status,
         filter: Arc::new(Filter {
             topics: vec![SYNC, PAIR_CREATED],
-            known: Vec::new(),
+            ..Filter::default()
         }),
         linked,
         room: Arc::new(Notify::new()),
@@ -163,7 +170,10 @@ async fn news(link: &mut Option<(u64, Link)>) -> News {
             Some((subscription, value)) => News::Said(subscription, value),
             None => News::Lost(link.news.closed().await),
         },
-        why = link.calls.closed() => News::Lost(why),
+        why = link.calls.closed() => match link.calls.client.closed() {
+            Some(Closed::TooLarge { .. }) => News::TooLarge(why),
+            _ => News::Lost(why),
+        },
     }
 }
 
@@ -219,7 +229,7 @@ impl Service<'_> {
             feeder,
             on_head,
             blocks,
-            told,
+            on_lost,
         } = following;
         let config = FollowConfig {
             topics: self.filter.topics.clone(),
@@ -237,16 +247,22 @@ impl Service<'_> {
         feeder.on_room(move || room.notify_one());
         let assembler = Assembler::new(found.market, found.exchanges, &self.config);
         self.know(&assembler);
+        let feeder = if blocks == Some(0) {
+            feeder.end(Ok(()));
+            None
+        } else {
+            Some(feeder)
+        };
         self.work = Some(Work {
             follower,
             assembler: Some(assembler),
             assembling: None,
             events: VecDeque::new(),
             outbox: VecDeque::new(),
-            feeder: Some(feeder),
+            feeder,
             on_head,
             blocks_left: blocks,
-            told,
+            on_lost,
         });
         if let Some((generation, _)) = self.link {
             self.installed(generation);
@@ -257,7 +273,14 @@ impl Service<'_> {
         self.filter = Arc::new(Filter {
             topics: self.filter.topics.clone(),
             known: assembler.known(),
+            parts: self.filter.parts,
         });
+    }
+
+    /// Asks for less at once from now on. Of the calls only those for logs have answers without a bound.
+    fn narrow(&mut self) {
+        let filter = Arc::make_mut(&mut self.filter);
+        filter.parts = (filter.parts * 2).clamp(1, filter.known.len().max(1));
     }
 
     fn connect(&mut self, generation: u64, reply: SyncSender<Result<(), AskError>>) {
@@ -349,6 +372,10 @@ impl Service<'_> {
     fn news(&mut self, news: News) {
         let (subscription, value) = match news {
             News::Lost(why) => return self.lost(&why),
+            News::TooLarge(why) => {
+                self.narrow();
+                return self.lost(&why);
+            }
             News::Said(subscription, value) => (subscription, value),
         };
         let Some((_, link)) = &self.link else { return };
@@ -377,9 +404,8 @@ impl Service<'_> {
         self.answers.clear();
         tracing::warn!("the node was lost: {why}");
         self.follower(|follower, now| follower.disconnected(generation, now));
-        if let Some(work) = &self.work {
-            let (id, runtime) = &work.told;
-            runtime.lost(*id);
+        if let Some(work) = &mut self.work {
+            (work.on_lost)();
         }
     }
 
@@ -392,6 +418,7 @@ impl Service<'_> {
         let Some(work) = &mut self.work else { return };
         work.assembling = None;
         let now = Instant::now();
+        let mut given_up = None;
         match (made, event) {
             (Ok(events), ChainEvent::Reread { header, .. }) => {
                 if work.follower.reread_done(header.hash, now) {
@@ -407,8 +434,12 @@ impl Service<'_> {
             }
             // It is put together again over the next link.
             (Err(error), event) => {
-                tracing::warn!("a block waits for the next connection: {error}");
                 work.events.push_front(event);
+                tracing::warn!("a block waits for the next connection: {error}");
+                // A link that has ended says so by itself.
+                if !error.is_closed() {
+                    given_up = Some(format!("it did not say what a block needs: {error}"));
+                }
             }
         }
         work.assembler = Some(assembler);
@@ -423,6 +454,9 @@ impl Service<'_> {
             if let Some(work) = &mut self.work {
                 work.assembler = Some(assembler);
             }
+        }
+        if let Some(why) = given_up {
+            self.lost(&why);
         }
     }
 

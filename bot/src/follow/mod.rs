@@ -9,10 +9,11 @@
 
 mod branch;
 
+use crate::evm::Machine;
 use crate::market::UntrustedText;
 use crate::pipeline::{Arbitrage, BlockResult, Pump, PumpConfig, PumpError, Watch};
 use crate::publish;
-use crate::report::{BlockRecord, MissedRecord, RetractRecord};
+use crate::report::{BlockRecord, DistrustRecord, MissedRecord, RetractRecord};
 use crate::run::RunError;
 use crate::source::{Block, Event, Head};
 use branch::{Branch, Published, Waiting};
@@ -27,6 +28,8 @@ const WAITING: usize = 1024;
 pub(crate) enum Said<'r> {
     /// A block ran, and came to this.
     Block(Head, BlockRecord, &'r BlockResult),
+    /// Something is not what it is said to be, by its bytecode: said after the block that showed it.
+    Distrust(DistrustRecord),
     /// A block was missed.
     Missed(MissedRecord),
     /// A record was published for a block that is no longer part of the chain.
@@ -65,6 +68,12 @@ impl<'f> Follower<'f> {
             branch: Branch::default(),
             every,
         })
+    }
+
+    /// Has `machine` run each candidate, too.
+    pub(crate) fn with_evm(mut self, machine: Machine) -> Self {
+        self.pump = self.pump.with_evm(machine);
+        self
     }
 
     /// Takes what came, and says what came of it.
@@ -134,7 +143,10 @@ impl<'f> Follower<'f> {
         self.branch
             .ran(published)
             .try_for_each(|block| say(missed(&self.chain, block, Some(head.number))))?;
-        say(Said::Block(*head, record, &result))
+        say(Said::Block(*head, record, &result))?;
+        let marks = result.evm.iter().flat_map(|evm| &evm.marks);
+        let mut records = marks.map(|mark| DistrustRecord::of(mark, &self.chain, head));
+        records.try_for_each(|record| say(Said::Distrust(record)))
     }
 }
 

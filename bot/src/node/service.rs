@@ -6,10 +6,10 @@
 //! - A loss is told once per installed link, after the link is gone.
 
 use super::assemble::{Assembler, head};
-use super::work::{Assembled, Work};
 use super::link::{Link, LinkError};
 use super::status::{self, NodeStatus};
 use super::survey::{SurveyError, survey};
+use super::work::{Assembled, Work};
 use super::{AskError, Following, Found, NodeConfig, OnHead};
 use crate::pipeline::{Feeder, Untaken};
 use crate::source::Event;

@@ -1,5 +1,7 @@
 //! The records. `docs/output.md` describes them for readers of the JSON.
 
+use super::distrust::{DistrustRecord, EvmRecord};
+use super::quarantine::QuarantineRecord;
 use crate::market::{Address, UntrustedText};
 use crate::source::BlockHash;
 use serde::Serialize;
@@ -16,6 +18,8 @@ pub enum Record {
     Block(BlockRecord),
     /// One per block that was coalesced into a later one.
     Missed(MissedRecord),
+    /// Something is not what it is said to be, by its bytecode.
+    Distrust(DistrustRecord),
     /// A pool was taken out of trade.
     Quarantine(QuarantineRecord),
     /// One per record that was published for a block that was reverted.
@@ -185,6 +189,9 @@ pub struct BlockRecord {
     pub unproved: usize,
     /// Simulations that failed.
     pub sim_failed: usize,
+    /// What the machine came to, where candidates run as bytecode, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evm: Option<EvmRecord>,
     /// The best trades, larger profit first.
     pub winners: Vec<WinnerRecord>,
     /// Timing.
@@ -290,40 +297,6 @@ pub struct RetractRecord {
     pub path: String,
     /// The kind of the record that was published.
     pub kind: &'static str,
-}
-
-/// A pool whose reserves are not what the source says. From here on no trade goes through it.
-#[derive(Clone, Debug, Serialize)]
-pub struct QuarantineRecord {
-    /// The chain.
-    pub chain: UntrustedText,
-    /// The pool.
-    pub pool: Address,
-    /// The height of the block at which they differ.
-    pub number: u64,
-    /// Its identity.
-    pub hash: BlockHash,
-    /// What the run had.
-    pub expected: ReservesRecord,
-    /// What the source says.
-    pub read: ReservesRecord,
-}
-
-/// Reserves of a pool.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ReservesRecord {
-    /// Of the first token.
-    #[serde(serialize_with = "decimal")]
-    pub reserve0: u128,
-    /// Of the second token.
-    #[serde(serialize_with = "decimal")]
-    pub reserve1: u128,
-}
-
-impl From<(u128, u128)> for ReservesRecord {
-    fn from((reserve0, reserve1): (u128, u128)) -> Self {
-        Self { reserve0, reserve1 }
-    }
 }
 
 /// How a scenario went.
@@ -491,6 +464,9 @@ pub struct PercentileRecord {
     pub max: u64,
 }
 
-fn decimal<S: serde::Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn decimal<S: serde::Serializer>(
+    value: &u128,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }

@@ -34,6 +34,11 @@ pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
                 read.reserve1
             )
         }
+        Record::Distrust(distrust) => writeln!(
+            out,
+            "block {:>6}  {}: {}",
+            distrust.number, distrust.reason, distrust.shown
+        ),
         Record::Retract(retract) => writeln!(
             out,
             "block {:>6}  {} was reverted: retracted {} {}",

@@ -6,11 +6,11 @@ use crate::cli::SimArg;
 use crate::evm::{Limits, Machine, NodeStates};
 use crate::follow::{Follower, Said};
 use crate::machine::Sampling;
-use crate::pipeline::{Arbitrage, CrawlError, Feed, PumpConfig, Watch};
+use crate::pipeline::{Arbitrage, CrawlError, Feed, FeedNext, PumpConfig, PumpError, Watch};
 use crate::report::Record;
 use crate::run::{RunError, crawl_record, crawl_with_progress};
 use crate::scenario;
-use crate::source::Event;
+use crate::source::{Block, Event, Head};
 use regatta_core::component::{ComponentId, DrainCounts, Probe, Remaining, StopReason};
 use regatta_core::plan::LaneBinding;
 use regatta_core::role::WorkerRole;
@@ -279,17 +279,21 @@ fn follow(
     if let Some(machine) = machine(stage)? {
         follower = follower.with_evm(machine);
     }
+    follower.wake(feed.waker());
     let mut events: Vec<Event> = Vec::new();
     let mut findings = Vec::new();
     let began = Instant::now();
     while !stage.is_interrupted() {
-        feed.next_batch(&mut events, watch)?;
-        if events.is_empty() {
+        if feed.next(&mut events, watch, follower.is_growing())? == FeedNext::End {
             break;
         }
         let blocks = || {
             let blocks = events.iter().filter_map(|event| match event {
-                Event::Block(block) => Some(block.number),
+                Event::Block(Block { number, .. })
+                | Event::Reread {
+                    head: Head { number, .. },
+                    ..
+                } => Some(*number),
                 _ => None,
             });
             blocks.rev()
@@ -304,10 +308,18 @@ fn follow(
             }
         }
         quarantine::take(stage, fleet, &mut findings)?;
-        follower.take(events.drain(..), &mut |said| say(stage, fleet, said))?;
+        match follower.take(events.drain(..), &mut |said| say(stage, fleet, said)) {
+            Err(RunError::Pump(PumpError::Interrupted { number, given_up })) => {
+                tracing::warn!("stopped while units were held after block {number}");
+                stage.totals().give_up(given_up);
+                break;
+            }
+            taken => taken?,
+        }
         shared.life().in_hand = 0;
     }
-    follower.finish(&mut |said| say(stage, fleet, said))?;
+    let given_up = follower.finish(&mut |said| say(stage, fleet, said))?;
+    stage.totals().give_up(given_up);
     stage.totals().elapsed = began.elapsed();
     Ok(())
 }
@@ -332,7 +344,7 @@ fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), Ru
             if record.number >= FATAL_BLOCK && stage.is_to_die("drain") {
                 stage.kill_drainer();
             }
-            stage.emit_of_pump(Record::Block(record))?;
+            stage.emit_of_pump(Record::Block(*record))?;
             if let Some(verifier) = stage.dispatch().verifier() {
                 let world = fleet.workload().world();
                 verifier.publish(head, &result.moved, world.market());
@@ -344,6 +356,7 @@ fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), Ru
             stage.totals().miss();
             Record::Missed(record)
         }
+        Said::Registered(record) => Record::Registered(record),
         Said::Retract(record) => {
             stage.totals().retract();
             Record::Retract(record)

@@ -189,6 +189,13 @@ impl Machine {
         self.head = Some(head);
     }
 
+    /// The world is at this block: that it came was said, or the market was read anew at it.
+    pub(crate) fn at(&mut self, head: Head) {
+        if self.head.is_none_or(|at| at.hash != head.hash) {
+            self.came(head);
+        }
+    }
+
     /// The last block was reverted.
     pub(crate) fn reverted(&mut self, block: BlockHash) {
         if self

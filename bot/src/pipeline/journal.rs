@@ -63,6 +63,16 @@ impl Journal {
         });
     }
 
+    /// Forgets all blocks, and begins one that the market is read anew at.
+    pub(super) fn restart(&mut self, number: u64, hash: BlockHash, owed: Vec<PoolId>) {
+        self.entries.clear();
+        self.inverse.clear();
+        self.begin(number, hash, owed);
+        if let Some(entry) = self.entries.back_mut() {
+            entry.reread = true;
+        }
+    }
+
     /// The last block has made an update, which `inverse` takes back.
     pub(super) fn push(&mut self, inverse: ReserveUpdate) {
         if let Some(entry) = self.entries.back_mut() {
@@ -86,5 +96,41 @@ impl Journal {
     /// Takes off the last block, whose updates have been taken off.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         self.entries.pop_back()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_forgotten_is_gone_and_what_is_not_is_taken_back_newest_first() {
+        let mut journal = Journal::new();
+        let blocks = 3 * JOURNAL_DEPTH as u64;
+        for number in 0..blocks {
+            journal.begin(number, BlockHash::new([0; 32]), Vec::new());
+            for place in 0..number % 3 {
+                journal.push(ReserveUpdate {
+                    pool: PoolId::new(0),
+                    reserve0: number.into(),
+                    reserve1: place.into(),
+                });
+            }
+        }
+        let kept = blocks - JOURNAL_DEPTH as u64..blocks;
+        let updates: u64 = kept.clone().map(|number| number % 3).sum();
+        assert_eq!(journal.inverse.len() as u64, updates);
+        for number in kept.rev() {
+            for place in (0..number % 3).rev() {
+                let update = journal.pop_update().unwrap();
+                assert_eq!(
+                    (update.reserve0, update.reserve1),
+                    (number.into(), place.into())
+                );
+            }
+            assert_eq!(journal.pop_update(), None);
+            assert_eq!(journal.pop().unwrap().number, number);
+        }
+        assert_eq!(journal.last(), None);
     }
 }

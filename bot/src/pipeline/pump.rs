@@ -9,6 +9,12 @@
 //!   candidate is proved to be no better.
 
 mod confirm;
+mod growth;
+mod reread;
+
+pub use growth::Grown;
+
+use growth::Growth;
 
 use super::best::{Best, least_interesting};
 use super::merge::MergeJob;
@@ -48,6 +54,7 @@ pub struct Pump<'f, W: Pipeline = Arbitrage> {
     changed: Vec<PoolId>,
     /// When the last change of the world began.
     began: Instant,
+    growth: Growth<W>,
     solving: Vec<(u8, Receipt<W>)>,
     simulating: VecDeque<(CycleId, Receipt<W>)>,
     /// Runs candidates as bytecode, if that is wanted.
@@ -63,7 +70,9 @@ impl<'f, W: Pipeline> Pump<'f, W> {
         watch: &'f dyn Watch,
     ) -> Result<Self, PumpError> {
         fleet.workload().arbitrage().place_groups()?;
-        let cycles = fleet.workload().arbitrage().world().table().len();
+        let world = fleet.workload().arbitrage().world();
+        let (cycles, pools) = (world.table().len(), world.market().pools().len());
+        drop(world);
         let resolve = Box::new(ResolveJob::new(config.bins));
         let merge = Box::new(MergeJob::new(cycles, config.bins));
         Ok(Self {
@@ -76,6 +85,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             merge: Some(merge),
             changed: Vec::new(),
             began: Instant::now(),
+            growth: Growth::new(pools),
             solving: Vec::with_capacity(usize::from(config.bins)),
             simulating: VecDeque::with_capacity(SIM_WINDOW as usize),
             evm: None,

@@ -9,19 +9,18 @@
 //! - Amounts are decimal strings: they exceed what a JSON number can carry.
 
 mod canonical;
+mod chain;
 mod distrust;
-mod quarantine;
 mod record;
 mod text;
 
 pub use canonical::canonical;
+pub use chain::{MissedRecord, QuarantineRecord, RegisteredRecord, ReservesRecord, RetractRecord};
 pub use distrust::{DistrustRecord, EvmRecord, FeeRecord};
-pub use quarantine::{QuarantineRecord, ReservesRecord};
 pub use record::{
     BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
-    HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, Record,
-    RetractRecord, ScenarioRecord, ScenarioTiming, SeatsRecord, SummaryRecord, SummaryTiming,
-    VerifierRecord, WinnerRecord,
+    HopRecord, LaneRecord, Moved, PercentileRecord, PlanRecord, Record, ScenarioRecord,
+    ScenarioTiming, SeatsRecord, SummaryRecord, SummaryTiming, VerifierRecord, WinnerRecord,
 };
 
 pub(crate) use text::{cores, write_seats, write_shares};

@@ -1,7 +1,7 @@
 //! The records. `docs/output.md` describes them for readers of the JSON.
 
+use super::chain::{MissedRecord, QuarantineRecord, RegisteredRecord, RetractRecord};
 use super::distrust::{DistrustRecord, EvmRecord};
-use super::quarantine::QuarantineRecord;
 use crate::market::{Address, UntrustedText};
 use crate::source::BlockHash;
 use serde::Serialize;
@@ -22,6 +22,8 @@ pub enum Record {
     Distrust(DistrustRecord),
     /// A pool was taken out of trade.
     Quarantine(QuarantineRecord),
+    /// One each time that cycles over new pools took effect.
+    Registered(RegisteredRecord),
     /// One per record that was published for a block that was reverted.
     Retract(RetractRecord),
     /// The end of a scenario.
@@ -171,6 +173,8 @@ pub struct BlockRecord {
     pub hash: BlockHash,
     /// The identity of the block it builds on.
     pub parent: BlockHash,
+    /// Whether the market was read anew at it; then what moved is what turned out to be otherwise.
+    pub reread: bool,
     /// The pools that moved, with their reserves now.
     pub moved: Vec<Moved>,
     /// Cycles over them.
@@ -266,37 +270,6 @@ pub struct BlockTiming {
     pub held: u64,
     /// How long each bin's walk took, in microseconds.
     pub walk_us: Vec<u64>,
-}
-
-/// A block that was coalesced into a later one.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct MissedRecord {
-    /// The chain.
-    pub chain: UntrustedText,
-    /// The block's height.
-    pub number: u64,
-    /// Its identity.
-    pub hash: BlockHash,
-    /// The height of the block whose cycle covers what it touched; none if none came.
-    pub covered_by: Option<u64>,
-    /// Whether it was reverted before it could run.
-    pub orphaned: bool,
-}
-
-/// A record that was published does not hold: its block is no longer part of the chain. The fields are the
-/// record's key.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct RetractRecord {
-    /// The chain.
-    pub chain: UntrustedText,
-    /// The block's height.
-    pub number: u64,
-    /// Its identity.
-    pub hash: BlockHash,
-    /// The pools of the cycle joined by `-`.
-    pub path: String,
-    /// The kind of the record that was published.
-    pub kind: &'static str,
 }
 
 /// How a scenario went.

@@ -20,6 +20,13 @@ impl<W: Pipeline> Pump<'_, W> {
         self
     }
 
+    /// The next cycle is that of this block, however the pump came to it.
+    pub(crate) fn evm_at(&mut self, head: Head) {
+        if let Some(machine) = &mut self.evm {
+            machine.at(head);
+        }
+    }
+
     pub(super) fn evm_came(&mut self, head: Head) {
         if let Some(machine) = &mut self.evm {
             machine.came(head);
@@ -43,8 +50,8 @@ impl<W: Pipeline> Pump<'_, W> {
 
     /// Ends a cycle, when no unit reads the world.
     pub(super) fn evm_end(&mut self) -> Option<EvmResult> {
-        let mut world = self.fleet.workload().arbitrage().world_mut();
         let machine = self.evm.as_mut()?;
+        let mut world = self.fleet.workload().arbitrage().world_mut();
         Some(machine.end(&mut world))
     }
 

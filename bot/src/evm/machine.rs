@@ -528,10 +528,17 @@ impl Machine {
         let took = began.elapsed();
         self.left = self.left.saturating_sub(took);
         *left = left.saturating_sub(took);
-        let told = read.inspect_err(|_| self.over = true)?;
-        if told.len() != asked {
-            self.over = true;
-            let found = told.len();
+        // Whatever is wrong with it, it is wrong with the node or with the block.
+        let taken = read.map_err(Unavailable::from);
+        let taken = taken.and_then(|told| self.tell(keys, told, at));
+        self.over |= taken.is_err();
+        taken
+    }
+
+    /// Tells the state what was read at a block.
+    fn tell(&mut self, keys: &[Key], told: Vec<Told>, at: B256) -> Result<(), Unavailable> {
+        let (asked, found) = (keys.len(), told.len());
+        if asked != found {
             return Err(Unavailable::Count { asked, found });
         }
         for (key, told) in keys.iter().zip(told) {

@@ -64,7 +64,8 @@ fn a_reader_that_comes_back_is_asked_again() {
         if mood == Mood::Fails {
             assert_eq!(result.winners, []);
             assert_eq!((evm.agreed, evm.disagreed), (0, 0));
-            assert!(evm.unavailable <= 1, "after the first nothing is tried");
+            // Those that were on their way when the first failed.
+            assert!(evm.unavailable <= 4, "{evm:?}");
             counted[1] += evm.unavailable;
         } else {
             assert_eq!((evm.unavailable, evm.disagreed), (0, 0));

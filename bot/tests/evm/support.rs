@@ -82,10 +82,10 @@ pub(crate) fn blocks_of(made: &Generated, count: u64) -> Vec<Block> {
 /// What a chain that answers by the block's hash says.
 #[derive(Debug)]
 pub(crate) struct Chain {
-    market: Market,
+    pub(crate) market: Market,
     /// Both reserves of each pool, by block.
-    reserves: BTreeMap<BlockHash, Vec<[u128; 2]>>,
-    places: BTreeMap<U256, PoolId>,
+    pub(crate) reserves: BTreeMap<BlockHash, Vec<[u128; 2]>>,
+    pub(crate) places: BTreeMap<U256, PoolId>,
     pub(crate) tax: Option<TokenId>,
     pub(crate) fork: Option<ExchangeId>,
     /// A pool whose reserves are not what its logs say.

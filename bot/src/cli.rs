@@ -169,6 +169,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub max_quarantined: u32,
 
+    /// How candidates are simulated: by exact integers alone, or also by running the bytecode that the node has in an
+    /// embedded EVM, where both have to agree. The latter needs --rpc.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = SimArg::Exact)]
+    pub sim: SimArg,
+
     /// How long stopping may take, in milliseconds: after that what has not stopped is cut off and left.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     pub stop_budget: u64,
@@ -212,6 +217,15 @@ impl From<ProfileArg> for Profile {
             ProfileArg::Serial => Self::Serial,
         }
     }
+}
+
+/// How candidates are simulated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SimArg {
+    /// By the exact integers of the pools' formula.
+    Exact,
+    /// Also by the pools' and tokens' own bytecode, over the state that the node has.
+    Evm,
 }
 
 /// A way to wake.

@@ -11,6 +11,7 @@ pub mod cycles;
 pub mod dispatch;
 pub mod doctor;
 pub mod drain;
+pub mod evm;
 pub mod exit;
 mod follow;
 pub mod health;

@@ -3,9 +3,10 @@
 pub use crate::app::SetLog;
 use crate::app::{self, Ready, Signals, Stage};
 use crate::capture::ReadError;
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, SimArg};
 use crate::config::ConfigFile;
 use crate::cycles::{CycleGraph, GraphError};
+use crate::evm::ExecutorError;
 use crate::exit::Exit;
 use crate::machine::{self, Seats};
 use crate::market::{UntrustedText, csv};
@@ -51,6 +52,14 @@ pub enum RunError {
     /// No exchange and no pool is named.
     #[error("--rpc: name the pools by --factory or --pools")]
     NoPools,
+    /// The bytecode was to be run, and there is none.
+    #[error(
+        "--sim evm needs --rpc: it runs the bytecode that pools and tokens have on a chain, and without a node there is none"
+    )]
+    SimNeedsNode,
+    /// There is no executor to simulate with.
+    #[error("--sim evm: {0}")]
+    Executor(#[from] ExecutorError),
     /// The node did not say which pools there are.
     #[error("--rpc: {0}")]
     Node(#[from] AskError),
@@ -178,7 +187,7 @@ impl RunError {
             // Whoever reads us has had enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::Plan(PlanError::Boot(refused)) => Exit::from(&**refused),
-            Self::Plan(_) | Self::NoPools => Exit::Usage,
+            Self::Plan(_) | Self::NoPools | Self::SimNeedsNode => Exit::Usage,
             // A signal that came before there was anything to stop.
             Self::Node(AskError::Interrupted) => Exit::Ok,
             Self::Node(_) => Exit::Node,
@@ -204,6 +213,7 @@ impl RunError {
             // The source does not say what a chain does.
             | Self::Pump(PumpError::World { .. })
             | Self::Output(_)
+            | Self::Executor(_)
             | Self::ComponentFailed { .. }
             | Self::Cut => Exit::Failed,
             Self::Pump(PumpError::Fuse { .. }) => Exit::FuseTripped,
@@ -240,6 +250,9 @@ pub fn run(
     out: impl Write + Send + 'static,
     outside: Outside,
 ) -> Result<(), RunError> {
+    if args.sim == SimArg::Evm && args.source.rpc.is_none() {
+        return Err(RunError::SimNeedsNode);
+    }
     let file = match &args.plan.config {
         Some(path) => ConfigFile::read(path).map_err(PlanError::from)?,
         None => ConfigFile::default(),

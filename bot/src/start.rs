@@ -49,6 +49,7 @@ enum Events {
 pub(crate) struct Origin {
     pub(crate) name: String,
     pub(crate) chain: UntrustedText,
+    pub(crate) chain_id: Option<u64>,
     pub(crate) pools: usize,
     pub(crate) tokens: usize,
     pub(crate) skipped: csv::Skipped,
@@ -62,6 +63,7 @@ impl Origin {
         Self {
             name: start.name.clone(),
             chain: start.chain.name.clone(),
+            chain_id: start.chain.id,
             pools: market.pools().len(),
             tokens: market.tokens().len(),
             skipped: start.skipped,

@@ -2,6 +2,8 @@
 
 use super::quarantine;
 use super::stage::{FATAL_BLOCK, Stage};
+use crate::cli::SimArg;
+use crate::evm::{Limits, Machine, NodeStates};
 use crate::follow::{Follower, Said};
 use crate::machine::Sampling;
 use crate::pipeline::{Arbitrage, CrawlError, Feed, FeedNext, PumpConfig, PumpError, Watch};
@@ -278,6 +280,9 @@ fn follow(
     };
     let chain = stage.origin().chain.clone();
     let mut follower = Follower::new(fleet, config, chain, feed.is_replay(), watch)?;
+    if let Some(machine) = machine(stage)? {
+        follower = follower.with_evm(machine);
+    }
     follower.wake(feed.waker());
     let mut events: Vec<Event> = Vec::new();
     let mut findings = Vec::new();
@@ -323,6 +328,18 @@ fn follow(
     Ok(())
 }
 
+/// The machine, if candidates are to run as bytecode.
+fn machine(stage: &Stage) -> Result<Option<Machine>, RunError> {
+    if stage.args().sim == SimArg::Exact {
+        return Ok(None);
+    }
+    let (Some(asker), Some(chain_id)) = (stage.asker(), stage.origin().chain_id) else {
+        return Err(RunError::SimNeedsNode);
+    };
+    let reader = Box::new(NodeStates(asker.clone()));
+    Ok(Some(Machine::new(chain_id, reader, Limits::default())?))
+}
+
 /// Adds it up and hands it on.
 fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), RunError> {
     let record = match said {
@@ -338,6 +355,7 @@ fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), Ru
             }
             return Ok(());
         }
+        Said::Distrust(record) => Record::Distrust(record),
         Said::Missed(record) => {
             stage.totals().miss();
             Record::Missed(record)

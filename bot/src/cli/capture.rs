@@ -100,6 +100,7 @@ impl ReplayArgs {
             health: None,
             verify: false,
             max_quarantined: 8,
+            sim: super::SimArg::Exact,
             stop_budget: self.stop_budget,
             inject: Vec::new(),
             log: self.log,

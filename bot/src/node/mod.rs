@@ -25,7 +25,7 @@ mod survey;
 mod work;
 
 pub use assemble::Passed;
-pub(crate) use bytes::{hash, plain};
+pub(crate) use bytes::{hash, plain, plain_hash};
 pub use config::{FactoryArg, NodeConfig};
 pub use link::LinkError;
 pub(crate) use reader::NodeReader;

@@ -9,6 +9,7 @@ use super::solve::BinJob;
 use super::world::World;
 use super::{GROUP, REGISTRATION_WINDOW};
 use crate::cycles::Cycle;
+use crate::evm::{EvmAnswer, EvmArena, EvmJob};
 use crate::partition::{Partition, PartitionError, Policy};
 use crate::verify::VerifyJob;
 use regatta_core::outcome::{FuseTrip, Tally};
@@ -32,6 +33,8 @@ pub enum Unit {
     Merge(Box<MergeJob>),
     /// `SimDriver`: simulate a candidate exactly.
     Simulate(SimJob),
+    /// `SimDriver`: run a candidate as bytecode.
+    Evm(Box<EvmJob>),
     /// Verifier: compare the reserves of a block with what the source says of it.
     Verify(Box<VerifyJob>),
 }
@@ -51,6 +54,8 @@ pub enum Output {
     Merged(Box<MergeJob>, Result<Tally, FuseTrip>),
     /// The exact result.
     Simulated(Simulated),
+    /// What the bytecode came to.
+    Evm(Box<EvmAnswer>),
     /// The block with what was found out.
     Verified(Box<VerifyJob>),
 }
@@ -141,11 +146,13 @@ impl Pipeline for Arbitrage {
 impl Workload for Arbitrage {
     type Unit = Unit;
     type Output = Output;
-    type Arena = ();
+    type Arena = EvmArena;
 
-    fn arena(&self, _: Pin) {}
+    fn arena(&self, _: Pin) -> EvmArena {
+        EvmArena::default()
+    }
 
-    fn run(&self, unit: Unit, (): &mut (), _: &UnitContext) -> Output {
+    fn run(&self, unit: Unit, arena: &mut EvmArena, _: &UnitContext) -> Output {
         match unit {
             Unit::Register(job) => Output::Registered(job.cycle(), job.run()),
             Unit::Compare(mut job) => {
@@ -165,6 +172,7 @@ impl Workload for Arbitrage {
                 Output::Merged(job, tally)
             }
             Unit::Simulate(job) => Output::Simulated(job.run()),
+            Unit::Evm(job) => Output::Evm(Box::new(job.run(arena))),
             Unit::Verify(mut job) => {
                 job.run();
                 Output::Verified(job)

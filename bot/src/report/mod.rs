@@ -10,11 +10,13 @@
 
 mod canonical;
 mod chain;
+mod distrust;
 mod record;
 mod text;
 
 pub use canonical::canonical;
 pub use chain::{MissedRecord, QuarantineRecord, RegisteredRecord, ReservesRecord, RetractRecord};
+pub use distrust::{DistrustRecord, EvmRecord, FeeRecord};
 pub use record::{
     BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
     HopRecord, LaneRecord, Moved, PercentileRecord, PlanRecord, Record, ScenarioRecord,

@@ -1,6 +1,7 @@
 //! The records. `docs/output.md` describes them for readers of the JSON.
 
 use super::chain::{MissedRecord, QuarantineRecord, RegisteredRecord, RetractRecord};
+use super::distrust::{DistrustRecord, EvmRecord};
 use crate::market::{Address, UntrustedText};
 use crate::source::BlockHash;
 use serde::Serialize;
@@ -17,6 +18,8 @@ pub enum Record {
     Block(BlockRecord),
     /// One per block that was coalesced into a later one.
     Missed(MissedRecord),
+    /// Something is not what it is said to be, by its bytecode.
+    Distrust(DistrustRecord),
     /// A pool was taken out of trade.
     Quarantine(QuarantineRecord),
     /// One each time that cycles over new pools took effect.
@@ -190,6 +193,9 @@ pub struct BlockRecord {
     pub unproved: usize,
     /// Simulations that failed.
     pub sim_failed: usize,
+    /// What the machine came to, where candidates run as bytecode, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evm: Option<EvmRecord>,
     /// The best trades, larger profit first.
     pub winners: Vec<WinnerRecord>,
     /// Timing.

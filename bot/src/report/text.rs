@@ -35,6 +35,11 @@ pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
                 read.reserve1
             )
         }
+        Record::Distrust(distrust) => writeln!(
+            out,
+            "block {:>6}  {}: {}",
+            distrust.number, distrust.reason, distrust.shown
+        ),
         Record::Registered(registered) => write_registered(out, registered),
         Record::Retract(retract) => writeln!(
             out,

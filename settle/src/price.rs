@@ -103,19 +103,16 @@ mod tests {
             let enough = |new: u128, old: u128| {
                 U512::from(new) * U512::from(8) >= U512::from(old) * U512::from(9) && new > old
             };
-            match replacement(old, wanted, cap) {
-                Some(new) => {
-                    // At the end of the numbers nothing can be raised, and the cap is there.
-                    prop_assert!(new.max == u128::MAX || enough(new.max, old.max));
-                    prop_assert!(new.priority == u128::MAX || enough(new.priority, old.priority));
-                    prop_assert!(new.max <= cap && new.priority <= new.max);
-                    prop_assert!(wanted.is_none_or(|wanted| new.max >= wanted.max));
-                }
-                None => {
-                    let least = (U512::from(max) * U512::from(9)).div_ceil(U512::from(8));
-                    let most = least.max(U512::from(other)).max(U512::from(max) + U512::from(1));
-                    prop_assert!(most > U512::from(cap));
-                }
+            if let Some(new) = replacement(old, wanted, cap) {
+                // At the end of the numbers nothing can be raised, and the cap is there.
+                prop_assert!(new.max == u128::MAX || enough(new.max, old.max));
+                prop_assert!(new.priority == u128::MAX || enough(new.priority, old.priority));
+                prop_assert!(new.max <= cap && new.priority <= new.max);
+                prop_assert!(wanted.is_none_or(|wanted| new.max >= wanted.max));
+            } else {
+                let least = (U512::from(max) * U512::from(9)).div_ceil(U512::from(8));
+                let most = least.max(U512::from(other)).max(U512::from(max) + U512::from(1));
+                prop_assert!(most > U512::from(cap));
             }
         }
     }

@@ -234,8 +234,8 @@ mod tests {
             signed.hash,
             b256!("0ec0b6a2df4d87424e5f6ad2a654e27aaeb7dac20ae9e8385cc09087ad532ee0")
         );
-        let signer = address!("dd6b8b3dc6b7ad97db52f08a275ff4483e024cea");
-        assert_eq!(signed.sender().unwrap(), signer);
+        let sender = address!("dd6b8b3dc6b7ad97db52f08a275ff4483e024cea");
+        assert_eq!(signed.sender().unwrap(), sender);
         assert_eq!(Signed::decode(&signed.raw).unwrap(), signed);
     }
 

@@ -37,7 +37,7 @@ use flight::{Phase, Signing, Target};
 use survey::Survey;
 
 /// What an answer is for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Purpose {
     Dry(Id, Block),
     Why(Id, Mined),

@@ -9,7 +9,10 @@ use super::flight::{Out, Phase, Target};
 use super::{Action, Answer, CallId, DryRun, Engine, Mode, Purpose, Receipt, Stop, cancels};
 use crate::abi::{self, Reason};
 use crate::ledger::{Id, Kind, Mined, Outcome, Plan};
-use crate::nonce::{Counts, Reconciled, reconcile};
+use crate::nonce::{Behind, Counts, Reconciled, reconcile};
+
+/// More gaps than this are not what a mempool dropped: the chain is another one. Each costs a transaction to fill.
+const MOST_GAPS: usize = 32;
 
 /// A look at everything that is out.
 #[derive(Debug)]
@@ -136,15 +139,29 @@ impl Engine {
             .open()
             .filter_map(|(_, flight)| flight.nonce)
             .collect();
-        // A nonce that the record knows to be used is not a gap, but it is a reason to look.
-        let kept = self.state.flights().filter_map(|(id, flight)| {
+        // A nonce that the record has seen used of late is not a gap, but it is a reason to look.
+        let used = self.state.flights().filter_map(|(id, flight)| {
             let ended = flight.outcome.as_ref()?.mined().is_some();
             Some((flight.nonce.filter(|_| ended)?, id))
         });
-        let kept: BTreeMap<u64, Id> = kept.collect();
+        let (kept, settled): (BTreeMap<u64, Id>, BTreeMap<u64, Id>) =
+            used.partition(|(_, id)| self.unconfirmed.contains_key(id));
         let nonces = kept.keys().copied().collect();
         let next = self.state.next_nonce();
-        match reconcile(next, &out, &nonces, counts, self.config.window) {
+        let reconciled = reconcile(next, &out, &nonces, counts, MOST_GAPS).and_then(|reconciled| {
+            // What was looked at a second time does not come free again on the same chain.
+            let free = reconciled
+                .gaps
+                .iter()
+                .any(|nonce| settled.contains_key(nonce));
+            let (latest, next) = (counts.latest, reconciled.next);
+            if free {
+                Err(Behind { latest, next })
+            } else {
+                Ok(reconciled)
+            }
+        });
+        match reconciled {
             Err(behind) => {
                 self.stop.get_or_insert(Stop::Behind(behind));
             }
@@ -178,7 +195,7 @@ impl Engine {
                 }
                 Some(Phase::Out(_)) => clean = false,
                 Some(_) => {}
-                None => self.confirm(id, unseen, counts, survey.height),
+                None => self.confirm(id, unseen, survey.height),
             }
         }
         if self.config.mode == Mode::Live {
@@ -238,7 +255,7 @@ impl Engine {
     }
 
     /// An ended settlement is looked at once more.
-    fn confirm(&mut self, id: Id, unseen: bool, counts: Counts, height: u64) {
+    fn confirm(&mut self, id: Id, unseen: bool, height: u64) {
         let Some(flight) = self.state.flight(id) else {
             self.unconfirmed.remove(&id);
             return;
@@ -248,8 +265,8 @@ impl Engine {
         };
         let mined = outcome.mined();
         let settled = mined.map_or(0, |mined| mined.block.number);
-        let gone = unseen && flight.nonce.is_some_and(|nonce| nonce >= counts.latest);
-        if let Some(block) = mined.map(|mined| mined.block).filter(|_| gone) {
+        // Whether its nonce is free again or somebody else's, the next looks show.
+        if let Some(block) = mined.map(|mined| mined.block).filter(|_| unseen) {
             self.reopen(id, Some(block));
         } else if height >= settled.saturating_add(self.config.depth) {
             self.unconfirmed.remove(&id);

@@ -156,15 +156,10 @@ fn offset(at: usize) -> u64 {
 fn parse(path: &Path, bytes: &[u8]) -> Result<Summary, LedgerError> {
     let path = || path.to_owned();
     let mut lines = Lines::new(bytes);
-    let header: Header = match lines.next() {
-        Some((_, line)) => {
-            line::decode(line).map_err(|what| LedgerError::NotALedger { path: path(), what })?
-        }
-        None => {
-            let what = "its first line has no end".to_owned();
-            return Err(LedgerError::NotALedger { path: path(), what });
-        }
-    };
+    let not_one = |what| LedgerError::NotALedger { path: path(), what };
+    let first = lines.next().map(|(_, line)| line);
+    let first = first.ok_or_else(|| not_one("its first line has no end".to_owned()))?;
+    let header: Header = line::decode(first).map_err(not_one)?;
     if header.settlement_ledger != VERSION {
         let found = header.settlement_ledger;
         return Err(LedgerError::Version {

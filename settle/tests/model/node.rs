@@ -61,9 +61,11 @@ impl Node {
     }
 
     pub(crate) fn pending(&self) -> u64 {
-        (self.latest()..)
-            .find(|nonce| !self.pool.contains_key(nonce))
-            .unwrap()
+        let mut nonce = self.latest();
+        while self.pool.contains_key(&nonce) {
+            nonce += 1;
+        }
+        nonce
     }
 
     pub(crate) fn counts(&self) -> Counts {

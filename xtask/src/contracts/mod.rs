@@ -161,10 +161,10 @@ fn run(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
         compiler => compiler?,
     };
     let sources = Source::all()?;
-    let compiled = compile(&compiler, &sources)?;
+    let said = compile(&compiler, &sources)?;
     let mut stale = Vec::new();
     for source in &sources {
-        let (path, wanted) = (source.artifact(), source.kept(&compiled)?);
+        let (path, wanted) = (source.artifact(), source.kept(&said)?);
         let there = match fs::read_to_string(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             read => Some(read.map_err(|source| Error::io("read", &path, source))?),
@@ -303,7 +303,8 @@ fn sorted(value: Value) -> Value {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16));
+    bytes.iter().flat_map(digits).flatten().collect()
 }
 
 #[cfg(test)]

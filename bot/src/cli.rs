@@ -1,8 +1,10 @@
 //! The command line.
 
 mod capture;
+mod settle;
 
 pub use capture::{CaptureArgs, ReplayArgs};
+pub use settle::{DeployArgs, LedgerArgs, SettleArgs, SettleCommand, SettleMode, SettleVerb};
 
 use crate::market::Address;
 use crate::node::FactoryArg;
@@ -34,6 +36,8 @@ pub enum Command {
     Capture(CaptureArgs),
     /// Run a capture and compare what it says with what it is to say.
     Replay(ReplayArgs),
+    /// Create the executor contract, or read a settlement ledger.
+    Settle(SettleCommand),
     /// Say what bounds this process, how sure that is, and the plan that follows.
     Doctor(DoctorArgs),
 }
@@ -163,6 +167,10 @@ pub struct RunArgs {
     /// Write one JSON object a line.
     #[arg(long)]
     pub json: bool,
+
+    /// Whether and how to settle.
+    #[command(flatten)]
+    pub settle: SettleArgs,
 
     /// How to plan.
     #[command(flatten)]

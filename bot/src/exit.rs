@@ -23,6 +23,8 @@ pub enum Exit {
     Differs = 6,
     /// The node is not there, not on the chain, syncing, or does not say which pools there are.
     Node = 7,
+    /// The key, the executor or the ledger is not what settling needs, or the executor was not created.
+    Settle = 8,
     /// The quota cannot host a fleet.
     BelowHostFloor = 10,
     /// The forced profile is not offered here.
@@ -51,7 +53,7 @@ pub enum Exit {
 
 impl Exit {
     /// Every code.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
@@ -60,6 +62,7 @@ impl Exit {
         Self::Capture,
         Self::Differs,
         Self::Node,
+        Self::Settle,
         Self::BelowHostFloor,
         Self::BindingUnavailable,
         Self::Overrun,

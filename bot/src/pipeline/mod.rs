@@ -38,6 +38,7 @@ pub use pump::Pump;
 pub use result::{BlockResult, PumpConfig, PumpError};
 pub use simulate::{Trade, Winner};
 pub use watch::{Unwatched, Watch};
+pub(crate) use workload::settling;
 pub use workload::{Arbitrage, Output, Pipeline, Unit, fleet_config};
 pub use world::{World, WorldError};
 

@@ -10,6 +10,7 @@
 
 mod canonical;
 mod record;
+mod settlement;
 mod text;
 
 pub use canonical::canonical;
@@ -20,6 +21,8 @@ pub use record::{
     SummaryRecord, SummaryTiming, VerifierRecord, WinnerRecord,
 };
 
+pub use crate::settle::SettlementRecord;
+pub use settlement::SettlingRecord;
 pub(crate) use text::{cores, write_seats, write_shares};
 
 use std::io::{self, Write};

@@ -1,6 +1,8 @@
 //! The records. `docs/output.md` describes them for readers of the JSON.
 
+use super::settlement::SettlingRecord;
 use crate::market::{Address, UntrustedText};
+use crate::settle::SettlementRecord;
 use crate::source::BlockHash;
 use serde::Serialize;
 
@@ -20,6 +22,8 @@ pub enum Record {
     Quarantine(QuarantineRecord),
     /// One per record that was published for a block that was reverted.
     Retract(RetractRecord),
+    /// What came of a settlement, or that it is open again.
+    Settlement(SettlementRecord),
     /// The end of a scenario.
     Scenario(ScenarioRecord),
     /// Last.
@@ -438,6 +442,8 @@ pub struct SummaryTiming {
     pub ledger: Vec<LaneRecord>,
     /// What the verifier did, if there was one.
     pub verifier: Option<VerifierRecord>,
+    /// What settling came to, if there was any.
+    pub settlement: Option<SettlingRecord>,
 }
 
 /// What the verifier did with the blocks that were published.

@@ -118,7 +118,7 @@ pub struct SourceArgs {
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400_000))]
     pub block_time: u64,
 
-    /// Follow an Ethereum node instead of making blocks up: ws://HOST:PORT, wss://HOST, or the path of an IPC socket.
+    /// Follow an Ethereum node instead of making blocks up: `ws://HOST:PORT`, `wss://HOST`, or the path of an IPC socket.
     #[arg(long, value_name = "URL", conflicts_with_all = ["seed", "block_time"])]
     pub rpc: Option<Endpoint>,
 

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 pub enum Exit {
     /// All went well.
     Ok = 0,
-    /// Something outside failed: the output could not be written, a thread not be had.
+    /// Something outside failed: the output could not be written, a thread not be had, the source reverted a block
+    /// that is not the last or is too old.
     Failed = 1,
     /// The command line or the environment is wrong.
     Usage = 2,

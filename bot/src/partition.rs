@@ -194,6 +194,36 @@ impl Partition {
         Ok(partition)
     }
 
+    /// Adds groups by estimates of their costs, each in the share of what a group costs on average, in thousandths:
+    /// longest first, each into the emptiest bin. The others stay where they are.
+    pub fn extend(&mut self, permille: &[u64]) -> Result<(), PartitionError> {
+        let groups = self.costs.len() + permille.len();
+        if u32::try_from(groups).is_err() {
+            return Err(PartitionError::TooManyGroups { groups });
+        }
+        let known = self.values();
+        let sum: u128 = known.iter().map(|&cost| u128::from(cost)).sum();
+        // With no group to compare with, any unit will do.
+        let mean = sum.checked_div(known.len() as u128).unwrap_or(1000);
+        for &permille in permille {
+            let cost = u64::try_from(mean * u128::from(permille) / 1000).unwrap_or(u64::MAX);
+            self.costs.push(Cost::estimate(cost, self.policy.smoothing));
+        }
+        let costs = self.values();
+        let mut placement = Placement::new(&costs, self.policy.bins, self.bin_of.clone());
+        placement.bin_of.resize(costs.len(), BinId(0));
+        let new = longest_first(&costs);
+        for group in new
+            .into_iter()
+            .filter(|group| group.0 as usize >= known.len())
+        {
+            let bin = placement.emptiest();
+            placement.put(group, bin);
+        }
+        self.bin_of = placement.bin_of;
+        Ok(())
+    }
+
     /// Feeds back what solving a group took, in a unit that is the same for all groups.
     pub fn observe(&mut self, group: GroupId, cost: u64) -> Result<(), PartitionError> {
         let groups = self.costs.len();

@@ -15,6 +15,7 @@ const MAX_DECIMALS: u8 = 36;
 pub(crate) fn block_record(
     chain: &UntrustedText,
     block: &Head,
+    reread: bool,
     result: &BlockResult,
     fleet: &Fleet<Arbitrage>,
 ) -> BlockRecord {
@@ -26,6 +27,7 @@ pub(crate) fn block_record(
         number: block.number,
         hash: block.hash,
         parent: block.parent,
+        reread,
         moved: result
             .moved
             .iter()

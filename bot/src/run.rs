@@ -12,8 +12,8 @@ use crate::market::{UntrustedText, csv};
 use crate::node::AskError;
 use crate::partition::PartitionError;
 use crate::pipeline::{
-    Arbitrage, CrawlError, Crawled, FeedError, GROUP, Next, PumpError, REGISTRATION_WINDOW, Watch,
-    World, WorldError, crawl, fleet_config, settling,
+    Arbitrage, CrawlError, Crawled, FeedError, GROUP, MAX_CYCLES, Next, PumpError,
+    REGISTRATION_WINDOW, Watch, World, WorldError, crawl, fleet_config, settling,
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming};
@@ -32,9 +32,6 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-
-/// The most cycles that a run registers: 1.4 gigabytes of them.
-const MAX_CYCLES: usize = 50_000_000;
 
 /// How often the progress bar is drawn, in paths.
 const PROGRESS_STEP: usize = 4096;

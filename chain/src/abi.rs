@@ -108,7 +108,7 @@ mod tests {
     use alloy_primitives::{Bytes, U256, b256};
 
     fn log(topics: Vec<B256>, words: &[U256]) -> Log {
-        let data: Vec<u8> = words.iter().flat_map(|w| w.to_be_bytes::<32>()).collect();
+        let data: Vec<u8> = words.iter().flat_map(U256::to_be_bytes::<32>).collect();
         Log {
             address: Address::repeat_byte(7),
             topics,

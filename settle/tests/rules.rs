@@ -179,6 +179,9 @@ fn n20_an_orphaned_settlement_is_open_again_and_does_nothing_after_its_expiry() 
     for _ in 0..3 {
         block(&mut world, false);
     }
+    // No replacement is allowed, so that what a mempool drops has to go out again to free its nonce.
+    world.node.pool.clear();
+    block(&mut world, false);
     block(&mut world, true);
     let Outcome::Reverted { reason, .. } = outcome(&world, id) else {
         panic!("{:?}", outcome(&world, id))

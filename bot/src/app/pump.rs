@@ -4,11 +4,11 @@ use super::quarantine;
 use super::stage::{FATAL_BLOCK, Stage};
 use crate::follow::{Follower, Said};
 use crate::machine::Sampling;
-use crate::pipeline::{Arbitrage, CrawlError, Feed, PumpConfig, Watch};
+use crate::pipeline::{Arbitrage, CrawlError, Feed, FeedNext, PumpConfig, PumpError, Watch};
 use crate::report::Record;
 use crate::run::{RunError, crawl_record, crawl_with_progress};
 use crate::scenario;
-use crate::source::Event;
+use crate::source::{Block, Event, Head};
 use regatta_core::component::{ComponentId, DrainCounts, Probe, Remaining, StopReason};
 use regatta_core::plan::LaneBinding;
 use regatta_core::role::WorkerRole;
@@ -274,17 +274,21 @@ fn follow(
     };
     let chain = stage.origin().chain.clone();
     let mut follower = Follower::new(fleet, config, chain, feed.is_replay(), watch)?;
+    follower.wake(feed.waker());
     let mut events: Vec<Event> = Vec::new();
     let mut findings = Vec::new();
     let began = Instant::now();
     while !stage.is_interrupted() {
-        feed.next_batch(&mut events, watch)?;
-        if events.is_empty() {
+        if feed.next(&mut events, watch, follower.is_growing())? == FeedNext::End {
             break;
         }
         let blocks = || {
             let blocks = events.iter().filter_map(|event| match event {
-                Event::Block(block) => Some(block.number),
+                Event::Block(Block { number, .. })
+                | Event::Reread {
+                    head: Head { number, .. },
+                    ..
+                } => Some(*number),
                 _ => None,
             });
             blocks.rev()
@@ -302,10 +306,18 @@ fn follow(
             }
         }
         quarantine::take(stage, fleet, &mut findings)?;
-        follower.take(events.drain(..), &mut |said| say(stage, fleet, said))?;
+        match follower.take(events.drain(..), &mut |said| say(stage, fleet, said)) {
+            Err(RunError::Pump(PumpError::Interrupted { number, given_up })) => {
+                tracing::warn!("stopped while units were held after block {number}");
+                stage.totals().give_up(given_up);
+                break;
+            }
+            taken => taken?,
+        }
         shared.life().in_hand = 0;
     }
-    follower.finish(&mut |said| say(stage, fleet, said))?;
+    let given_up = follower.finish(&mut |said| say(stage, fleet, said))?;
+    stage.totals().give_up(given_up);
     stage.totals().elapsed = began.elapsed();
     Ok(())
 }
@@ -320,7 +332,7 @@ fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), Ru
             }
             // What is settled was published: it is offered after the record was taken.
             let found = stage.settling().map(|_| record.winners.clone());
-            stage.emit_of_pump(Record::Block(record))?;
+            stage.emit_of_pump(Record::Block(*record))?;
             if let Some(settling) = stage.settling() {
                 for winner in found.iter().flatten() {
                     settling.found(&head, winner);
@@ -336,6 +348,7 @@ fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), Ru
             stage.totals().miss();
             Record::Missed(record)
         }
+        Said::Registered(record) => Record::Registered(record),
         Said::Retract(record) => {
             stage.totals().retract();
             Record::Retract(record)

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::crawl::{Crawl, Cursor};
+use super::table::Cycle;
 use crate::market::{Address, Direction, Market, Pool, PoolId, TokenId};
 
 /// The most hops a cycle can have.
@@ -325,6 +326,38 @@ impl CycleGraph {
     pub fn edges_of(&self, pool: PoolId) -> Option<[EdgeId; 2]> {
         let number = u16::try_from(self.pools.binary_search(&pool).ok()?).ok()?;
         Some([EdgeId(2 * number), EdgeId(2 * number + 1)])
+    }
+
+    /// Whether `cycle` is one: edges of this graph that lead from the base over distinct pools and
+    /// distinct tokens back to it.
+    #[must_use]
+    pub fn is_cycle(&self, cycle: &Cycle) -> bool {
+        let edges = self.edges();
+        let mut at = self.base;
+        for (place, id) in cycle.edges().iter().enumerate() {
+            let Some(edge) = edges.get(id.index()) else {
+                return false;
+            };
+            // A way that comes through the base is told by that, too: its last edge leads there again.
+            let again = cycle.edges()[..place].iter().any(|earlier| {
+                let earlier = edges.get(earlier.index());
+                earlier.is_none_or(|e| e.pool == edge.pool || e.token_out == edge.token_out)
+            });
+            if edge.token_in != at || again {
+                return false;
+            }
+            at = edge.token_out;
+        }
+        at == self.base
+    }
+
+    /// The edges of `old` in this graph, by their ids there; none if a pool of `old` is not in this graph.
+    /// It has them all if its market is that of `old` with more pools.
+    #[must_use]
+    pub fn edges_from(&self, old: &Self) -> Option<Vec<EdgeId>> {
+        let pairs = old.pools.iter().map(|pool| self.edges_of(*pool));
+        let pairs: Option<Vec<[EdgeId; 2]>> = pairs.collect();
+        pairs.map(Vec::into_flattened)
     }
 
     /// All cycles, from the first.

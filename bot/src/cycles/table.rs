@@ -100,6 +100,24 @@ impl CycleTable {
         Ok(CycleId(id))
     }
 
+    /// The cycles with the edges that `edges` has in the places of theirs, and with room for `more`. Ids stay.
+    ///
+    /// # Panics
+    /// If an edge has no place in `edges`.
+    #[must_use]
+    pub(crate) fn with_edges(&self, edges: &[EdgeId], more: usize) -> Self {
+        let mut table = Self::with_capacity(self.cycles.len() + more);
+        let renamed = self.cycles.iter().map(|cycle| {
+            let edge = |id: EdgeId| match id {
+                EdgeId::NONE => EdgeId::NONE,
+                id => edges[id.index()],
+            };
+            Cycle(cycle.0.map(edge))
+        });
+        table.cycles.extend(renamed);
+        table
+    }
+
     /// The cycle of that id, if it is registered.
     #[must_use]
     pub fn get(&self, id: CycleId) -> Option<&Cycle> {

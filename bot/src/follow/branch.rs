@@ -19,6 +19,7 @@ pub(super) struct Published {
 /// A block of the chain.
 #[derive(Debug)]
 struct Known {
+    number: u64,
     hash: BlockHash,
     published: Vec<Published>,
 }
@@ -47,6 +48,7 @@ impl Branch {
             self.blocks.pop_front();
         }
         self.blocks.push_back(Known {
+            number,
             hash,
             published: Vec::new(),
         });
@@ -55,6 +57,15 @@ impl Branch {
             hash,
             orphaned: false,
         });
+    }
+
+    /// The market was read anew at a block, which waits. What was published for that block before, in that order:
+    /// it is from a market that was not known. Blocks before it cannot be reverted any more.
+    pub(super) fn reread(&mut self, number: u64, hash: BlockHash) -> Vec<Published> {
+        let before = self.blocks.drain(..).filter(|block| block.hash == hash);
+        let published = before.flat_map(|block| block.published).collect();
+        self.came(number, hash);
+        published
     }
 
     /// The last block was reverted: what was published for it, in that order.
@@ -83,6 +94,11 @@ impl Branch {
     /// Nothing that waits will run: all of it is missed.
     pub(super) fn give_up(&mut self) -> impl Iterator<Item = Waiting> + use<'_> {
         self.waiting.drain(..)
+    }
+
+    /// The last block.
+    pub(super) fn last(&self) -> Option<(u64, BlockHash)> {
+        self.blocks.back().map(|last| (last.number, last.hash))
     }
 
     /// How many wait.

@@ -6,15 +6,19 @@
 //! - A block that came runs or is said to be missed, exactly once.
 //! - What was published for a block is retracted when the block is reverted, each record exactly once, newest
 //!   block first and in the order of publication within a block, before anything that came after.
+//! - New pools are part of the market at once, and their cycles of what runs once all are registered: where every
+//!   block runs that is before the next block, otherwise between two blocks, which do not wait for it.
+//! - A block at which the market is read anew is a block like others, whose pools are those that turned out to be
+//!   otherwise. What was published for blocks before it is final.
 
 mod branch;
 
 use crate::market::UntrustedText;
-use crate::pipeline::{Arbitrage, BlockResult, Pump, PumpConfig, PumpError, Watch};
+use crate::pipeline::{Arbitrage, BlockResult, FeedWaker, Pump, PumpConfig, PumpError, Watch};
 use crate::publish;
-use crate::report::{BlockRecord, MissedRecord, RetractRecord};
+use crate::report::{BlockRecord, MissedRecord, RegisteredRecord, RetractRecord};
 use crate::run::RunError;
-use crate::source::{Block, Event, Head};
+use crate::source::{Block, BlockHash, Event, Head};
 use branch::{Branch, Published, Waiting};
 use regatta_portable::Fleet;
 
@@ -26,15 +30,25 @@ const WAITING: usize = 1024;
 #[derive(Debug)]
 pub(crate) enum Said<'r> {
     /// A block ran, and came to this.
-    Block(Head, BlockRecord, &'r BlockResult),
+    Block(Head, Box<BlockRecord>, &'r BlockResult),
     /// A block was missed.
     Missed(MissedRecord),
+    /// Cycles over new pools took effect.
+    Registered(RegisteredRecord),
     /// A record was published for a block that is no longer part of the chain.
     Retract(RetractRecord),
 }
 
 /// Who says it.
 pub(crate) type Say<'s> = dyn FnMut(Said<'_>) -> Result<(), RunError> + 's;
+
+/// The last block, which may run.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    head: Head,
+    /// The market was read anew at it.
+    reread: bool,
+}
 
 /// Follows a source with a pump.
 #[derive(Debug)]
@@ -73,57 +87,111 @@ impl<'f> Follower<'f> {
         events: impl IntoIterator<Item = Event>,
         say: &mut Say<'_>,
     ) -> Result<(), RunError> {
+        self.grow(false, say)?;
         let mut newest = None;
         for event in events {
-            newest = self.change(event, say)?;
+            newest = self.change(event, newest, say)?;
         }
-        if let Some(head) = newest {
-            self.run(&head, say)
+        if let Some(newest) = newest {
+            self.run(newest, say)?;
         } else if self.branch.waiting() > WAITING {
-            self.finish(say)
-        } else {
-            Ok(())
+            self.miss(say)?;
         }
+        self.grow(false, say)
     }
 
-    /// Nothing more comes: what waits is missed, and nothing covers it.
-    pub(crate) fn finish(&mut self, say: &mut Say<'_>) -> Result<(), RunError> {
+    /// Does what there is to do for pools that have come, and says what took effect.
+    fn grow(&mut self, wait: bool, say: &mut Say<'_>) -> Result<(), RunError> {
+        while let Some(grown) = self.pump.grow(wait)? {
+            let (after, hash) = self.branch.last().unzip();
+            say(Said::Registered(RegisteredRecord {
+                chain: self.chain.clone(),
+                epoch: grown.epoch,
+                after,
+                hash,
+                pools: grown.pools,
+                skipped: grown.skipped,
+                cycles: grown.cycles,
+                total: grown.total,
+                refused: grown.refused.map(|refused| refused.to_string()),
+            }))?;
+        }
+        Ok(())
+    }
+
+    /// What is to be woken when there is something to take though no event came.
+    pub(crate) fn wake(&mut self, wake: Option<FeedWaker>) {
+        self.pump.wake(wake);
+    }
+
+    /// Whether units are outstanding between two batches.
+    pub(crate) fn is_growing(&self) -> bool {
+        self.pump.is_growing()
+    }
+
+    /// Nothing more comes: what waits is missed, and nothing covers it. How many receipts were given up.
+    pub(crate) fn finish(&mut self, say: &mut Say<'_>) -> Result<u64, RunError> {
+        self.miss(say)?;
+        Ok(self.pump.give_up_growth())
+    }
+
+    /// Nothing that waits will run.
+    fn miss(&mut self, say: &mut Say<'_>) -> Result<(), RunError> {
         self.branch
             .give_up()
             .try_for_each(|block| say(missed(&self.chain, block, None)))
     }
 
     /// Changes the world. The block that is to run if nothing else comes.
-    fn change(&mut self, event: Event, say: &mut Say<'_>) -> Result<Option<Head>, RunError> {
+    fn change(
+        &mut self,
+        event: Event,
+        newest: Option<Newest>,
+        say: &mut Say<'_>,
+    ) -> Result<Option<Newest>, RunError> {
         match event {
             Event::Block(block) => self.block(&block).map(Some),
             Event::Reverted { number, hash } => {
                 self.pump.revert(number, hash, !self.every)?;
-                for Published { kind, path } in self.branch.reverted(hash) {
-                    say(Said::Retract(RetractRecord {
-                        chain: self.chain.clone(),
-                        number,
-                        hash,
-                        path,
-                        kind,
-                    }))?;
-                }
+                retract(&self.chain, number, hash, self.branch.reverted(hash), say)?;
                 Ok(None)
             }
-            // The made-up chain, the one source until a node is, says neither.
-            Event::Pools(_) | Event::Reread { .. } => Err(RunError::Cut),
+            Event::Reread { head, reserves } => {
+                let (number, hash) = (head.number, head.hash);
+                self.pump.reread(number, hash, reserves)?;
+                retract(
+                    &self.chain,
+                    number,
+                    hash,
+                    self.branch.reread(number, hash),
+                    say,
+                )?;
+                Ok(Some(Newest { head, reread: true }))
+            }
+            Event::Pools(pools) => {
+                self.pump.extend(&pools)?;
+                if self.every {
+                    // The next block is to find the same cycles whenever they would be ready.
+                    self.grow(true, say)?;
+                }
+                Ok(newest)
+            }
         }
     }
 
-    fn block(&mut self, block: &Block) -> Result<Head, RunError> {
+    fn block(&mut self, block: &Block) -> Result<Newest, RunError> {
         self.pump.apply(block)?;
         self.branch.came(block.number, block.hash);
-        Ok(block.head())
+        Ok(Newest {
+            head: block.head(),
+            reread: false,
+        })
     }
 
-    fn run(&mut self, head: &Head, say: &mut Say<'_>) -> Result<(), RunError> {
+    fn run(&mut self, newest: Newest, say: &mut Say<'_>) -> Result<(), RunError> {
+        let Newest { head, reread } = newest;
         let result = self.pump.run_last()?;
-        let record = publish::block_record(&self.chain, head, &result, self.fleet);
+        let record = publish::block_record(&self.chain, &head, reread, &result, self.fleet);
         let winners = record.winners.iter();
         let published = winners
             .map(|winner| Published {
@@ -134,8 +202,29 @@ impl<'f> Follower<'f> {
         self.branch
             .ran(published)
             .try_for_each(|block| say(missed(&self.chain, block, Some(head.number))))?;
-        say(Said::Block(*head, record, &result))
+        say(Said::Block(head, Box::new(record), &result))
     }
+}
+
+/// Retracts what was published for a block.
+fn retract(
+    chain: &UntrustedText,
+    number: u64,
+    hash: BlockHash,
+    published: Vec<Published>,
+    say: &mut Say<'_>,
+) -> Result<(), RunError> {
+    published
+        .into_iter()
+        .try_for_each(|Published { kind, path }| {
+            say(Said::Retract(RetractRecord {
+                chain: chain.clone(),
+                number,
+                hash,
+                path,
+                kind,
+            }))
+        })
 }
 
 fn missed(chain: &UntrustedText, block: Waiting, covered_by: Option<u64>) -> Said<'static> {

@@ -44,6 +44,14 @@ pub enum BuildError {
         /// The token.
         token: Address,
     },
+    /// The exchange is not in the market.
+    #[error("pool {address} is on an exchange that the market does not have; it has {exchanges}")]
+    UnknownExchange {
+        /// The pool.
+        address: Address,
+        /// How many exchanges the market has.
+        exchanges: usize,
+    },
     /// A reserve has more than 112 bits.
     #[error(
         "pool {address}: a reserve of {reserve} has more than 112 bits; pools cannot hold that"
@@ -160,7 +168,7 @@ impl MarketBuilder {
 
 /// The id of the next thing when there are `count` already; the last number is never given out, so a
 /// count fits too.
-fn next_id(count: usize, what: &'static str) -> Result<u32, BuildError> {
+pub(super) fn next_id(count: usize, what: &'static str) -> Result<u32, BuildError> {
     u32::try_from(count)
         .ok()
         .filter(|&id| id != u32::MAX)

@@ -1,7 +1,7 @@
 //! The market: exchanges, tokens and pools under dense ids, and the pools' current reserves.
 //!
-//! A market is put together once ([`MarketBuilder`], or [`csv`] from files). After that only reserves
-//! change, one [`ReserveUpdate`] at a time; [`Market::apply`] returns the update that takes it back,
+//! A market is put together once ([`MarketBuilder`], or [`csv`] from files). After that pools may come
+//! ([`Market::extend`]), none goes, and reserves change, one [`ReserveUpdate`] at a time; [`Market::apply`] returns the update that takes it back,
 //! so a journal of what it returned rolls back any number of blocks.
 //!
 //! # Invariants
@@ -14,6 +14,7 @@
 mod address;
 mod builder;
 pub mod csv;
+mod extend;
 mod text;
 
 use crate::solver::{Fee, Hop};
@@ -283,11 +284,6 @@ impl Market {
             reserve_out,
             fee: exchange.fee,
         }
-    }
-
-    /// TEMPORARY
-    pub fn extend(&mut self, _pool: &crate::source::NewPool) -> Result<PoolId, BuildError> {
-        Err(BuildError::TooMany { what: "", limit: 0 })
     }
 
     /// Sets the fee of an exchange.

@@ -220,3 +220,88 @@ proptest! {
         prop_assert_eq!(market, before);
     }
 }
+
+proptest! {
+    /// A market that grows is the one that a builder makes of the same pools, less their reserves; what the builder
+    /// refuses is refused for the same reason and changes nothing.
+    #[test]
+    fn a_market_that_grows_is_built_alike(
+        pools in prop::collection::vec((0_u32..12, 0_u32..6, 0_u32..6, 17_u8..20, 0_u8..8), 1..30),
+        first in 0_usize..10,
+    ) {
+        let symbol = UntrustedText::new("T");
+        let mut builder = MarketBuilder::new();
+        let exchange = builder.exchange(UntrustedText::new("x"), Fee::default()).unwrap();
+        let mut grown = None;
+        for (place, (number, a, b, decimals, shift)) in pools.into_iter().enumerate() {
+            if place == first {
+                grown = Some(builder.clone().build());
+            }
+            // Now and then a token has other decimals, or a reserve too many bits.
+            let token = |n: u32| Token {
+                address: address(n),
+                decimals: if n == 0 { decimals } else { 18 },
+                symbol: symbol.clone(),
+            };
+            let reserve0 = (MAX_RESERVE >> 3 << shift).min(MAX_RESERVE + 1);
+            let before = builder.clone();
+            let built = (|| {
+                if a == b {
+                    return Err(BuildError::SameToken { address: address(100 + number), token: address(a) });
+                }
+                let reserve = reserve0.max(1);
+                if reserve > MAX_RESERVE {
+                    return Err(BuildError::ReserveTooLarge { address: address(100 + number), reserve });
+                }
+                if before.clone().build().pool_by_address(address(100 + number)).is_some() {
+                    return Err(BuildError::DuplicatePool { address: address(100 + number) });
+                }
+                let [token0, token1] = [token(a), token(b)];
+                let token0 = builder.token(token0.address, token0.decimals, &symbol)?;
+                let token1 = builder.token(token1.address, token1.decimals, &symbol)?;
+                builder.pool(Pool {
+                    address: address(100 + number), exchange, token0, token1, reserve0: 0, reserve1: 0,
+                })
+            })();
+            if built.is_err() {
+                // A builder keeps the first token of a pool that it refuses for the second.
+                builder = before;
+            }
+            if let Some(grown) = &mut grown {
+                let new = crate::source::NewPool {
+                    address: address(100 + number),
+                    exchange,
+                    token0: token(a),
+                    token1: token(b),
+                    reserve0,
+                    reserve1: 1,
+                };
+                prop_assert_eq!(grown.extend(&new), built);
+                prop_assert_eq!(&*grown, &builder.clone().build());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_exchange_that_the_market_does_not_have_is_refused() {
+    let mut market = market_of(&[(1, 2)]);
+    let before = market.clone();
+    let token = |n| Token {
+        address: address(n),
+        decimals: 18,
+        symbol: UntrustedText::new("T"),
+    };
+    let new = crate::source::NewPool {
+        address: address(9),
+        exchange: ExchangeId(1),
+        token0: token(1),
+        token1: token(3),
+        reserve0: 1,
+        reserve1: 1,
+    };
+    let (address, exchanges) = (new.address, 1);
+    let refused = BuildError::UnknownExchange { address, exchanges };
+    assert_eq!(market.extend(&new), Err(refused));
+    assert_eq!(market, before);
+}

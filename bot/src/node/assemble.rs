@@ -170,13 +170,13 @@ impl Assembler {
 
     /// Takes new pools into the replica. They have nothing before the block that made them.
     async fn new_pools(&mut self, reader: &Reader<'_>, made: &[Created]) -> Result<(), CallError> {
-        let mut tokens: Vec<_> = made
+        let mut sides: Vec<_> = made
             .iter()
             .flat_map(|pool| [pool.token0, pool.token1])
             .collect();
-        tokens.sort_unstable();
-        tokens.dedup();
-        let facts = pools::tokens_of(reader, &tokens).await?;
+        sides.sort_unstable();
+        sides.dedup();
+        let facts = pools::tokens_of(reader, &sides).await?;
         for created in made {
             let exchange = self.exchanges.get(&address(created.factory)).copied();
             let token = |at| facts.get(&at).map(token);
@@ -234,7 +234,7 @@ impl Assembler {
             .map(|pool| plain(pool.address))
             .collect();
         let read = pools::reserves(&reader, &addresses).await?;
-        let mut reserves = Vec::with_capacity(read.len());
+        let mut all = Vec::with_capacity(read.len());
         for ((pool, of), read) in self.market.pool_ids().zip(&addresses).zip(read) {
             let (reserve0, reserve1) = match read {
                 Ok((reserve0, reserve1)) if reserve0.max(reserve1) <= MAX_RESERVE => {
@@ -249,7 +249,7 @@ impl Assembler {
                     (0, 0)
                 }
             };
-            reserves.push(ReserveUpdate {
+            all.push(ReserveUpdate {
                 pool,
                 reserve0,
                 reserve1,
@@ -258,7 +258,7 @@ impl Assembler {
         let mut events: Vec<_> = self.tell_of_pools().into_iter().collect();
         events.push(Event::Reread {
             head: head(header),
-            reserves,
+            reserves: all,
         });
         Ok(events)
     }

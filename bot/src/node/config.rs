@@ -86,7 +86,7 @@ impl NodeConfig {
             limits: rpc::Limits::default(),
             reading: read::Limits::default(),
             follow: FollowConfig::default(),
-            survey: Duration::from_secs(600),
+            survey: Duration::from_mins(10),
         }
     }
 }

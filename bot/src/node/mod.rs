@@ -22,6 +22,7 @@ mod reader;
 mod service;
 mod status;
 mod survey;
+mod work;
 
 pub use assemble::Passed;
 pub(crate) use bytes::{address, hash, plain, plain_hash};

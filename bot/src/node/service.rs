@@ -9,8 +9,8 @@ use super::assemble::{Assembler, head};
 use super::link::{Link, LinkError, call_line};
 use super::status::{self, NodeStatus};
 use super::survey::{SurveyError, survey};
-use super::{AskError, Following, Found, NodeConfig, OnHead, Reply};
-use crate::pipeline::{Feeder, Untaken};
+use super::work::{Assembled, Work};
+use super::{AskError, Following, Found, NodeConfig, Reply};
 use crate::source::Event;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -20,10 +20,8 @@ use regatta_chain::ask::{Filter, ask};
 use regatta_chain::follow::{Answer, CallId, ChainEvent, FollowConfig, Follower};
 use regatta_chain::pools::Listed;
 use regatta_chain::read::{self, Reader};
-use regatta_chain::rpc::{CallError, Request, SubscriptionId};
+use regatta_chain::rpc::{Request, SubscriptionId};
 use regatta_chain::types::Log;
-use regatta_core::component::ComponentId;
-use regatta_portable::runtime::Handle;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
@@ -74,29 +72,6 @@ struct Linked {
 enum News {
     Said(SubscriptionId, Value),
     Lost(String),
-}
-
-/// An event that was put together, or was not.
-struct Assembled {
-    assembler: Assembler,
-    event: ChainEvent,
-    made: Result<Vec<Event>, CallError>,
-}
-
-/// The chain that is followed.
-struct Work {
-    follower: Follower,
-    /// Gone while it puts an event together.
-    assembler: Option<Assembler>,
-    assembling: Option<BoxFuture<'static, Assembled>>,
-    /// What the follower said and is not put together yet.
-    events: VecDeque<ChainEvent>,
-    /// What the pump has no room for yet.
-    outbox: VecDeque<Event>,
-    feeder: Option<Feeder>,
-    on_head: OnHead,
-    blocks_left: Option<u64>,
-    told: (ComponentId, Handle),
 }
 
 struct Service<'a> {
@@ -513,73 +488,5 @@ impl Service<'_> {
         if let Some(why) = reconnect {
             self.lost(&why.to_string());
         }
-    }
-}
-
-impl Work {
-    /// Gives the pump what it has room for.
-    fn flush(&mut self) {
-        while let Some(event) = self.outbox.pop_front() {
-            let Some(feeder) = &self.feeder else {
-                self.outbox.clear();
-                return;
-            };
-            let is_block = matches!(event, Event::Block(_));
-            match feeder.offer(event) {
-                Ok(()) => {}
-                Err(Untaken::Full(event)) => {
-                    self.outbox.push_front(event);
-                    return;
-                }
-                Err(Untaken::Closed(_)) => {
-                    self.feeder = None;
-                    continue;
-                }
-            }
-            if is_block && let Some(left) = &mut self.blocks_left {
-                *left = left.saturating_sub(1);
-                if *left == 0
-                    && let Some(feeder) = self.feeder.take()
-                {
-                    feeder.end(Ok(()));
-                }
-            }
-        }
-    }
-
-    /// Begins with the next event, once the last one is taken.
-    fn assemble(&mut self, link: &Link, config: &Arc<NodeConfig>) {
-        if self.assembling.is_some() || !self.outbox.is_empty() || self.feeder.is_none() {
-            return;
-        }
-        let Some(mut assembler) = self.assembler.take() else {
-            return;
-        };
-        let Some(event) = self.events.pop_front() else {
-            self.assembler = Some(assembler);
-            return;
-        };
-        let (client, config) = (link.calls.client.clone(), Arc::clone(config));
-        self.assembling = Some(Box::pin(async move {
-            let made = match &event {
-                ChainEvent::Block { header, logs } => {
-                    let reader = Reader::new(&client, header.hash, config.reading);
-                    assembler.block(&reader, header, logs).await
-                }
-                ChainEvent::Reverted { number, hash } => Ok(vec![Event::Reverted {
-                    number: *number,
-                    hash: super::hash(*hash),
-                }]),
-                ChainEvent::Reread { header, why } => {
-                    tracing::info!("the pools are read at block {}: {why}", header.number);
-                    assembler.reread(&client, header, &config).await
-                }
-            };
-            Assembled {
-                assembler,
-                event,
-                made,
-            }
-        }));
     }
 }

@@ -79,11 +79,11 @@ pub(super) async fn survey(config: &NodeConfig, listed: &[Listed]) -> Result<Fou
     if listed.is_empty() {
         for factory in &factories {
             let found = pools::of_factory(&reader, *factory, config.most_pools).await?;
-            market.take(found)?;
+            market.take(&found)?;
         }
     } else {
         let found = pools::of_list(&reader, listed, &factories).await?;
-        market.take(found)?;
+        market.take(&found)?;
     }
     market.say();
     Ok(Found {
@@ -118,7 +118,7 @@ impl Collected {
         Ok(id)
     }
 
-    fn take(&mut self, found: Surveyed) -> Result<(), BuildError> {
+    fn take(&mut self, found: &Surveyed) -> Result<(), BuildError> {
         for (at, why) in &found.refused {
             self.refuse(|| format!("{at}: {why}"));
         }

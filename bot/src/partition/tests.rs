@@ -232,3 +232,37 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 }
+
+proptest! {
+    /// New groups go longest first into the emptiest bin; the others stay where they are.
+    #[test]
+    fn new_groups_are_placed_and_the_others_stay(
+        old in prop::collection::vec(1_u64..1000, 0..20),
+        new in prop::collection::vec(1_u64..2001, 0..20),
+        bins in 1_u16..6,
+    ) {
+        let mut partition = Partition::new(policy(bins, 50), &old).unwrap();
+        let before = placed(&partition);
+        partition.extend(&new).unwrap();
+        let after = placed(&partition);
+        prop_assert_eq!(&after[..old.len()], &before[..]);
+        // Plainly, over the costs that the groups are taken to have.
+        let costs: Vec<u64> = (0..after.len()).map(|g| partition.cost(group(g)).unwrap()).collect();
+        let mean = if old.is_empty() { 1000 } else { old.iter().sum::<u64>() / old.len() as u64 };
+        for (cost, permille) in costs[old.len()..].iter().zip(&new) {
+            prop_assert_eq!(*cost, (mean * permille / 1000).max(1));
+        }
+        let mut loads = vec![0; bins.into()];
+        for (bin, cost) in before.iter().zip(&costs) {
+            loads[usize::from(bin.0)] += cost;
+        }
+        let mut order: Vec<usize> = (old.len()..costs.len()).collect();
+        order.sort_by_key(|place| (Reverse(costs[*place]), *place));
+        for place in order {
+            let emptiest = (0..loads.len()).min_by_key(|bin| (loads[*bin], *bin)).unwrap();
+            prop_assert_eq!(usize::from(after[place].0), emptiest);
+            loads[emptiest] += costs[place];
+        }
+        prop_assert_eq!(partition.loads(), loads);
+    }
+}

@@ -5,6 +5,7 @@
 //! - Ids follow the order of the crawl, whichever seat was first: receipts are collected in the order
 //!   of submission.
 
+use super::registration::Registration;
 use super::watch::{Watch, wait_unless_interrupted};
 use super::workload::{Output, Pipeline, Unit};
 use crate::cycles::{CycleTable, TableFull};
@@ -12,6 +13,7 @@ use regatta_core::host::EnqueueError;
 use regatta_core::role::WorkerRole;
 use regatta_portable::{Ended, Failure, Fleet, Receipt, WaitError};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Receipts that the crawl keeps outstanding.
@@ -98,12 +100,13 @@ pub fn crawl<W: Pipeline>(
     watch: &dyn Watch,
     mut observe: impl FnMut(CrawlStep) -> Next,
 ) -> Result<Crawled, CrawlError> {
-    let graph = std::sync::Arc::clone(fleet.workload().arbitrage().world().graph());
+    let graph = Arc::clone(fleet.workload().arbitrage().world().graph());
     let expected: u64 = graph.count().iter().sum();
     let mut table = CycleTable::with_capacity(usize::try_from(expected).unwrap_or(0));
     let mut window = VecDeque::with_capacity(REGISTRATION_WINDOW as usize);
     let mut crawled = Crawled::default();
     let mut cycles = graph.crawl();
+    let registration = Registration::new(Arc::clone(&graph), None);
     let mut submitted = 0;
     loop {
         let next = observe(CrawlStep {
@@ -118,7 +121,11 @@ pub fn crawl<W: Pipeline>(
         }
         let Some(cycle) = cycles.next() else { break };
         let receipt = fleet
-            .submit(WorkerRole::Registrar, 0, Unit::Register(cycle))
+            .submit(
+                WorkerRole::Registrar,
+                0,
+                Unit::Register(registration.unit(submitted, cycle)),
+            )
             .map_err(|refused| CrawlError::Refused {
                 path: table.len(),
                 error: refused.error,

@@ -66,15 +66,66 @@ impl Feed {
         events: &mut Vec<Event>,
         watch: &dyn Watch,
     ) -> Result<(), FeedError> {
-        match self {
+        while self.next(events, watch, false)? == FeedNext::Woken {}
+        Ok(())
+    }
+
+    /// The same, but a wake ends the wait too. With `working` the fleet has work meanwhile.
+    pub fn next(
+        &mut self,
+        events: &mut Vec<Event>,
+        watch: &dyn Watch,
+        working: bool,
+    ) -> Result<FeedNext, FeedError> {
+        let came = match self {
             Self::Replay(source) => {
                 watch.tend();
-                events.extend(source.next_event()?);
+                let event = source.next_event()?;
+                let came = event.as_ref().map_or(FeedNext::End, |_| FeedNext::Events);
+                events.extend(event);
+                came
             }
-            Self::Live(live) => live.next_batch(events, watch)?,
+            Self::Live(live) => live.next(events, watch, working)?,
+        };
+        watch.work(working || came != FeedNext::End);
+        Ok(came)
+    }
+
+    /// What wakes who waits for the next event, where somebody does.
+    #[must_use]
+    pub fn waker(&self) -> Option<FeedWaker> {
+        match self {
+            Self::Replay(_) => None,
+            Self::Live(live) => Some(FeedWaker(Arc::clone(&live.queue))),
         }
-        watch.work(!events.is_empty());
-        Ok(())
+    }
+}
+
+/// Why a wait for events ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FeedNext {
+    /// Events came.
+    Events,
+    /// Somebody has woken who waits.
+    Woken,
+    /// Nothing more will come.
+    End,
+}
+
+/// Wakes who waits for the events of a live feed, once, now or when it waits next.
+#[derive(Clone)]
+pub struct FeedWaker(Arc<Queue<Delivery>>);
+
+impl std::fmt::Debug for FeedWaker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FeedWaker").finish_non_exhaustive()
+    }
+}
+
+impl FeedWaker {
+    /// Wakes it.
+    pub fn wake(&self) {
+        self.0.wake();
     }
 }
 
@@ -228,13 +279,18 @@ impl LiveFeed {
         FeedCloser(Arc::clone(&self.queue))
     }
 
-    fn next_batch(&mut self, events: &mut Vec<Event>, watch: &dyn Watch) -> Result<(), FeedError> {
+    fn next(
+        &mut self,
+        events: &mut Vec<Event>,
+        watch: &dyn Watch,
+        working: bool,
+    ) -> Result<FeedNext, FeedError> {
         if self.over {
-            return Ok(());
+            return Ok(FeedNext::End);
         }
         let mut popped = self.queue.pop(Some(Duration::ZERO));
         if matches!(popped, Popped::TimedOut) {
-            watch.work(false);
+            watch.work(working);
         }
         while matches!(popped, Popped::TimedOut) {
             popped = self.queue.pop(watch.tend());
@@ -246,26 +302,34 @@ impl LiveFeed {
                 Popped::Item(Delivery::Event(event)) => events.push(event),
                 Popped::Item(Delivery::Ended(ended)) if events.len() == before => {
                     self.over = true;
-                    return Ok(ended?);
+                    ended?;
+                    return Ok(FeedNext::End);
                 }
                 Popped::Item(ended) => {
                     // What came before it is delivered first.
                     self.queue.push_last(ended);
-                    return Ok(());
+                    break;
                 }
                 Popped::Gone if events.len() == before => return Err(FeedError::Lost),
                 Popped::Closed => {
                     self.over = true;
-                    return Ok(());
+                    // What came before is taken all the same.
+                    break;
                 }
-                Popped::TimedOut | Popped::Gone => return Ok(()),
+                Popped::Woken if events.len() == before => return Ok(FeedNext::Woken),
+                // Who takes events looks at what it was woken for, too.
+                Popped::TimedOut | Popped::Woken | Popped::Gone => break,
             }
             if events.len() - before > PENDING {
                 break;
             }
             popped = self.queue.pop(Some(Duration::ZERO));
         }
-        Ok(())
+        Ok(if events.len() == before {
+            FeedNext::End
+        } else {
+            FeedNext::Events
+        })
     }
 }
 

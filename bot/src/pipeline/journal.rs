@@ -63,6 +63,16 @@ impl Journal {
         });
     }
 
+    /// Forgets all blocks, and begins one that the market is read anew at.
+    pub(super) fn restart(&mut self, number: u64, hash: BlockHash, owed: Vec<PoolId>) {
+        self.entries.clear();
+        self.inverse.clear();
+        self.begin(number, hash, owed);
+        if let Some(entry) = self.entries.back_mut() {
+            entry.reread = true;
+        }
+    }
+
     /// The last block has made an update, which `inverse` takes back.
     pub(super) fn push(&mut self, inverse: ReserveUpdate) {
         if let Some(entry) = self.entries.back_mut() {

@@ -64,6 +64,15 @@ impl MergeJob {
         }
     }
 
+    /// Makes room for `cycles` registered cycles. Between two cycles of the pump no outcome is owed, so nothing is lost.
+    pub(crate) fn grow(&mut self, cycles: usize) {
+        let words = cycles.div_ceil(64).next_multiple_of(GROUP_WORDS);
+        if words > self.words {
+            self.fuse = Fuse::new(vec![FuseRow::default(); words].into_boxed_slice());
+            self.words = words;
+        }
+    }
+
     /// Bytes on the heap for the registered cycles' outcomes.
     pub(crate) fn memory(&self) -> usize {
         self.words * size_of::<FuseRow>()

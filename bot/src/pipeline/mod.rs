@@ -22,6 +22,8 @@ mod journal;
 mod merge;
 mod pump;
 mod queue;
+mod registration;
+mod reread;
 mod resolve;
 mod result;
 mod simulate;
@@ -31,10 +33,14 @@ mod workload;
 mod world;
 
 pub use crawl::{CrawlError, CrawlStep, Crawled, Next, REGISTRATION_WINDOW, crawl};
-pub use feed::{Feed, FeedCloser, FeedError, Feeder, LiveFeed, LiveSource, Untaken};
+pub use feed::{
+    Feed, FeedCloser, FeedError, FeedNext, FeedWaker, Feeder, LiveFeed, LiveSource, Untaken,
+};
 pub use journal::JOURNAL_DEPTH;
 pub use merge::Candidate;
-pub use pump::Pump;
+pub use pump::{Grown, Pump};
+pub use registration::RegisterJob;
+pub use reread::ReadJob;
 pub use result::{BlockResult, PumpConfig, PumpError};
 pub use simulate::{Trade, Winner};
 pub use watch::{Unwatched, Watch};
@@ -48,6 +54,9 @@ pub use world::{World, WorldError};
 /// set, and the 305,804 cycles of the demonstration market make 598 groups, enough to balance six bins
 /// to within half a per cent.
 pub const GROUP: u32 = 512;
+
+/// The most cycles that a run registers: 1.4 gigabytes of them.
+pub(crate) const MAX_CYCLES: usize = 50_000_000;
 
 /// Words of a group's bit set.
 pub(crate) const GROUP_WORDS: usize = GROUP as usize / 64;

@@ -8,6 +8,13 @@
 //! - A candidate is simulated only while its bound can still change what is published, so a skipped
 //!   candidate is proved to be no better.
 
+mod growth;
+mod reread;
+
+pub use growth::Grown;
+
+use growth::Growth;
+
 use super::best::{Best, least_interesting};
 use super::merge::MergeJob;
 use super::resolve::{ResolveJob, group_of};
@@ -45,6 +52,7 @@ pub struct Pump<'f, W: Pipeline = Arbitrage> {
     changed: Vec<PoolId>,
     /// When the last change of the world began.
     began: Instant,
+    growth: Growth<W>,
     solving: Vec<(u8, Receipt<W>)>,
     simulating: VecDeque<(CycleId, Receipt<W>)>,
 }
@@ -58,7 +66,9 @@ impl<'f, W: Pipeline> Pump<'f, W> {
         watch: &'f dyn Watch,
     ) -> Result<Self, PumpError> {
         fleet.workload().arbitrage().place_groups()?;
-        let cycles = fleet.workload().arbitrage().world().table().len();
+        let world = fleet.workload().arbitrage().world();
+        let (cycles, pools) = (world.table().len(), world.market().pools().len());
+        drop(world);
         let resolve = Box::new(ResolveJob::new(config.bins));
         let merge = Box::new(MergeJob::new(cycles, config.bins));
         Ok(Self {
@@ -71,6 +81,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             merge: Some(merge),
             changed: Vec::new(),
             began: Instant::now(),
+            growth: Growth::new(pools),
             solving: Vec::with_capacity(usize::from(config.bins)),
             simulating: VecDeque::with_capacity(SIM_WINDOW as usize),
         })

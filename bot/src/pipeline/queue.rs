@@ -3,6 +3,7 @@
 //! # Invariants
 //! - What went in comes out, in order, unless the queue is closed by who takes.
 //! - Nobody waits on a closed queue: a push says so, a pop says that nothing more will come.
+//! - A wake is not lost, and does not come before an item that is there.
 //! - The end is said by the source: a queue whose source went without a word is lost, not ended.
 
 use std::collections::VecDeque;
@@ -16,6 +17,8 @@ pub(super) enum Popped<T> {
     Item(T),
     /// None within the time given.
     TimedOut,
+    /// None, but who takes is wanted elsewhere.
+    Woken,
     /// Who takes has closed it.
     Closed,
     /// The source is gone.
@@ -31,12 +34,18 @@ pub(super) enum Declined<T> {
     Closed(T),
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a message that is there or not, and any of them may be"
+)]
 struct State<T> {
     items: VecDeque<T>,
     closed: bool,
     gone: bool,
     /// An offer was declined, and nobody has been told of room since.
     declined: bool,
+    /// Who takes is to be woken, or woken at once when it waits next.
+    woken: bool,
 }
 
 /// Called when there is room, or will be no more.
@@ -59,6 +68,7 @@ impl<T> Queue<T> {
                 closed: false,
                 gone: false,
                 declined: false,
+                woken: false,
             }),
             room,
             changed: Condvar::new(),
@@ -141,6 +151,9 @@ impl<T> Queue<T> {
             if state.gone {
                 return Popped::Gone;
             }
+            if std::mem::take(&mut state.woken) {
+                return Popped::Woken;
+            }
             match timeout {
                 None => {
                     state = self
@@ -152,13 +165,19 @@ impl<T> Queue<T> {
                     let waited = self.changed.wait_timeout(state, timeout);
                     let (guard, result) = waited.unwrap_or_else(PoisonError::into_inner);
                     state = guard;
-                    if result.timed_out() && state.items.is_empty() && !state.closed && !state.gone
-                    {
+                    let nothing = state.items.is_empty() && !state.closed && !state.gone;
+                    if result.timed_out() && nothing && !state.woken {
                         return Popped::TimedOut;
                     }
                 }
             }
         }
+    }
+
+    /// Wakes who takes, once, now or when it waits next.
+    pub(super) fn wake(&self) {
+        self.lock().woken = true;
+        self.changed.notify_all();
     }
 
     /// Nobody takes any more: wakes everybody who waits.

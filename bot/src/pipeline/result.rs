@@ -77,6 +77,14 @@ pub enum PumpError {
         /// Why.
         error: EpochError,
     },
+    /// Whoever watches has interrupted the pump. What was outstanding is given up.
+    #[error("block {number}: the pump was interrupted, and {given_up} receipts were given up")]
+    Interrupted {
+        /// The block.
+        number: u64,
+        /// Receipts that were outstanding.
+        given_up: u64,
+    },
     /// The groups could not be placed.
     #[error(transparent)]
     Partition(#[from] PartitionError),

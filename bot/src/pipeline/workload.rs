@@ -1,6 +1,8 @@
 //! The bot's units: one kind per role.
 
 use super::merge::MergeJob;
+use super::registration::RegisterJob;
+use super::reread::{READ_WINDOW, ReadJob};
 use super::resolve::ResolveJob;
 use super::simulate::{SimJob, Simulated};
 use super::solve::BinJob;
@@ -19,8 +21,10 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// A unit of the bot.
 #[derive(Debug)]
 pub enum Unit {
-    /// Registrar: check a cycle that the crawl found.
-    Register(Cycle),
+    /// Registrar: check a cycle that a crawl found.
+    Register(RegisterJob),
+    /// `PoolStateUpdater`: find what a reading of the market changes.
+    Compare(ReadJob),
     /// Resolve: find what a block touched.
     Resolve(Box<ResolveJob>),
     /// Solver: screen and bound a bin.
@@ -40,6 +44,8 @@ pub enum Unit {
 pub enum Output {
     /// Whether the cycle is one, and the cycle.
     Registered(Cycle, bool),
+    /// What differs from the world.
+    Compared(ReadJob),
     /// The touched cycles, in bins.
     Resolved(Box<ResolveJob>),
     /// The bin's outcomes and candidates.
@@ -110,6 +116,18 @@ impl Arbitrage {
         *self.partition_mut() = Partition::new(self.policy, &estimates)?;
         Ok(estimates.len())
     }
+
+    /// Places the groups that have come since: those that are placed stay.
+    pub(crate) fn place_new_groups(&self) -> Result<(), PartitionError> {
+        let cycles = self.world().table().len();
+        let mut partition = self.partition_mut();
+        let new: Vec<u64> = (0..cycles)
+            .step_by(GROUP as usize)
+            .skip(partition.groups())
+            .map(|first| (cycles - first).min(GROUP as usize) as u64 * 1000 / u64::from(GROUP))
+            .collect();
+        partition.extend(&new)
+    }
 }
 
 /// A workload that runs the bot's units: [`Arbitrage`], or one around it that watches them or makes
@@ -134,7 +152,11 @@ impl Workload for Arbitrage {
 
     fn run(&self, unit: Unit, (): &mut (), _: &UnitContext) -> Output {
         match unit {
-            Unit::Register(cycle) => Output::Registered(cycle, self.world().verify(&cycle)),
+            Unit::Register(job) => Output::Registered(job.cycle(), job.run()),
+            Unit::Compare(mut job) => {
+                job.run(&self.world());
+                Output::Compared(job)
+            }
             Unit::Resolve(mut job) => {
                 job.run(&self.world(), &self.partition());
                 Output::Resolved(job)
@@ -187,6 +209,8 @@ pub fn fleet_config(plan: FleetPlan, bins: u8) -> FleetConfig {
         .name("bot")
         .lane(WorkerRole::Registrar, REGISTRATION_WINDOW)
         .window("crawl", WorkerRole::Registrar, REGISTRATION_WINDOW)
+        .lane(WorkerRole::PoolStateUpdater, READ_WINDOW)
+        .window("pump", WorkerRole::PoolStateUpdater, READ_WINDOW)
         .lane(WorkerRole::Resolve, 1)
         .window("pump", WorkerRole::Resolve, 1)
         .keyed_lane(WorkerRole::Solver, u32::from(bins), bins)

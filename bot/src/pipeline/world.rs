@@ -5,10 +5,10 @@
 //! - A block that is reverted leaves no trace in the market: its pools are as they were before it.
 
 use super::journal::{JOURNAL_DEPTH, Journal};
-use crate::cycles::{Cycle, CycleGraph, CycleId, CycleIndex, CycleTable};
-use crate::market::{ApplyError, Market, PoolId, ReserveUpdate};
+use crate::cycles::{Cycle, CycleGraph, CycleId, CycleIndex, CycleTable, TableFull};
+use crate::market::{ApplyError, BuildError, Market, PoolId, ReserveUpdate};
 use crate::solver::{HOPS_MAX, Hop, rate};
-use crate::source::BlockHash;
+use crate::source::{BlockHash, NewPool};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -40,6 +40,12 @@ pub enum WorldError {
         /// The block that was to be reverted.
         hash: BlockHash,
     },
+    /// A pool that cycles run through is not in the graph of the market with more pools: the bot is at fault.
+    #[error("the graph of a market with more pools lacks pools of the one before")]
+    Shrunk,
+    /// The table is full.
+    #[error(transparent)]
+    Full(#[from] TableFull),
     /// The block at which the market was read was reverted, and no other reading came.
     #[error(
         "it came after the block at which the market was read had been reverted; the market has to be read anew"
@@ -93,6 +99,44 @@ impl World {
     pub fn install(&mut self, table: CycleTable) {
         self.index = CycleIndex::new(&self.graph, &table);
         self.table = table;
+    }
+
+    /// Adds a pool to the market, as part of the last block: if that is reverted, the pool has no reserves. It has
+    /// no cycles until the world grows. A pool that the market refuses is not added.
+    pub fn extend(
+        &mut self,
+        pool: &NewPool,
+        changed: &mut Vec<PoolId>,
+    ) -> Result<Result<PoolId, BuildError>, WorldError> {
+        let id = match self.market.extend(pool) {
+            Ok(id) => id,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let update = ReserveUpdate {
+            pool: id,
+            reserve0: pool.reserve0,
+            reserve1: pool.reserve1,
+        };
+        self.apply(&[update], changed)?;
+        Ok(Ok(id))
+    }
+
+    /// Takes a graph of the market as it has become, and registers `new` cycles of it after those that are
+    /// registered, which keep their ids.
+    pub fn grow(&mut self, graph: Arc<CycleGraph>, new: &[Cycle]) -> Result<(), WorldError> {
+        let edges = graph.edges_from(&self.graph).ok_or(WorldError::Shrunk)?;
+        let mut table = self.table.with_edges(&edges, new.len());
+        for cycle in new {
+            table.register(*cycle)?;
+        }
+        self.graph = graph;
+        self.install(table);
+        self.rates = vec![0.0; self.graph.edges().len()];
+        self.hops = vec![None; self.graph.edges().len()];
+        for pool in self.graph.pools().to_vec() {
+            self.refresh(pool);
+        }
+        Ok(())
     }
 
     /// The market.
@@ -160,6 +204,20 @@ impl World {
         self.apply(updates, changed)
     }
 
+    /// Applies what was read at a block, which is the last one from here on: the journal has no block before it.
+    /// It can be reverted, but then only another reading says where the market is.
+    pub fn reread(
+        &mut self,
+        number: u64,
+        hash: BlockHash,
+        differing: &[ReserveUpdate],
+        changed: &mut Vec<PoolId>,
+    ) -> Result<(), WorldError> {
+        self.journal.restart(number, hash, changed.clone());
+        self.unread = false;
+        self.apply(differing, changed)
+    }
+
     /// Reverts the last block, and adds to `changed` what a run owed when it was applied: its own cycle, if it
     /// had one, does not count any more. With `own`, the pools that are as before are added as well.
     /// `changed` is in order afterwards, each pool once.
@@ -193,30 +251,6 @@ impl World {
         changed.sort_unstable();
         changed.dedup();
         Ok(())
-    }
-
-    /// Whether `cycle` is one: edges of the graph that lead from the base over distinct pools and
-    /// distinct tokens back to it.
-    #[must_use]
-    pub fn verify(&self, cycle: &Cycle) -> bool {
-        let edges = self.graph.edges();
-        let base = self.graph.base();
-        let mut at = base;
-        for (place, id) in cycle.edges().iter().enumerate() {
-            let Some(edge) = edges.get(id.index()) else {
-                return false;
-            };
-            // A way that comes through the base is told by that, too: its last edge leads there again.
-            let again = cycle.edges()[..place].iter().any(|earlier| {
-                let earlier = edges.get(earlier.index());
-                earlier.is_none_or(|e| e.pool == edge.pool || e.token_out == edge.token_out)
-            });
-            if edge.token_in != at || again {
-                return false;
-            }
-            at = edge.token_out;
-        }
-        at == base
     }
 
     /// The marginal rates of a cycle's hops, for the screen, and how many they are.

@@ -9,16 +9,17 @@
 //! - Amounts are decimal strings: they exceed what a JSON number can carry.
 
 mod canonical;
+mod chain;
 mod record;
 mod settlement;
 mod text;
 
 pub use canonical::canonical;
+pub use chain::{MissedRecord, QuarantineRecord, RegisteredRecord, ReservesRecord, RetractRecord};
 pub use record::{
     BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
-    HopRecord, LaneRecord, MissedRecord, Moved, PercentileRecord, PlanRecord, QuarantineRecord,
-    Record, ReservesRecord, RetractRecord, ScenarioRecord, ScenarioTiming, SeatsRecord,
-    SummaryRecord, SummaryTiming, VerifierRecord, WinnerRecord,
+    HopRecord, LaneRecord, Moved, PercentileRecord, PlanRecord, Record, ScenarioRecord,
+    ScenarioTiming, SeatsRecord, SummaryRecord, SummaryTiming, VerifierRecord, WinnerRecord,
 };
 
 pub use crate::settle::SettlementRecord;

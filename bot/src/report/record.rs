@@ -1,5 +1,6 @@
 //! The records. `docs/output.md` describes them for readers of the JSON.
 
+use super::chain::{MissedRecord, QuarantineRecord, RegisteredRecord, RetractRecord};
 use super::settlement::SettlingRecord;
 use crate::market::{Address, UntrustedText};
 use crate::settle::SettlementRecord;
@@ -20,6 +21,8 @@ pub enum Record {
     Missed(MissedRecord),
     /// A pool was taken out of trade.
     Quarantine(QuarantineRecord),
+    /// One each time that cycles over new pools took effect.
+    Registered(RegisteredRecord),
     /// One per record that was published for a block that was reverted.
     Retract(RetractRecord),
     /// What came of a settlement, or that it is open again.
@@ -171,6 +174,8 @@ pub struct BlockRecord {
     pub hash: BlockHash,
     /// The identity of the block it builds on.
     pub parent: BlockHash,
+    /// Whether the market was read anew at it; then what moved is what turned out to be otherwise.
+    pub reread: bool,
     /// The pools that moved, with their reserves now.
     pub moved: Vec<Moved>,
     /// Cycles over them.
@@ -263,71 +268,6 @@ pub struct BlockTiming {
     pub held: u64,
     /// How long each bin's walk took, in microseconds.
     pub walk_us: Vec<u64>,
-}
-
-/// A block that was coalesced into a later one.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct MissedRecord {
-    /// The chain.
-    pub chain: UntrustedText,
-    /// The block's height.
-    pub number: u64,
-    /// Its identity.
-    pub hash: BlockHash,
-    /// The height of the block whose cycle covers what it touched; none if none came.
-    pub covered_by: Option<u64>,
-    /// Whether it was reverted before it could run.
-    pub orphaned: bool,
-}
-
-/// A record that was published does not hold: its block is no longer part of the chain. The fields are the
-/// record's key.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct RetractRecord {
-    /// The chain.
-    pub chain: UntrustedText,
-    /// The block's height.
-    pub number: u64,
-    /// Its identity.
-    pub hash: BlockHash,
-    /// The pools of the cycle joined by `-`.
-    pub path: String,
-    /// The kind of the record that was published.
-    pub kind: &'static str,
-}
-
-/// A pool whose reserves are not what the source says. From here on no trade goes through it.
-#[derive(Clone, Debug, Serialize)]
-pub struct QuarantineRecord {
-    /// The chain.
-    pub chain: UntrustedText,
-    /// The pool.
-    pub pool: Address,
-    /// The height of the block at which they differ.
-    pub number: u64,
-    /// Its identity.
-    pub hash: BlockHash,
-    /// What the run had.
-    pub expected: ReservesRecord,
-    /// What the source says.
-    pub read: ReservesRecord,
-}
-
-/// Reserves of a pool.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ReservesRecord {
-    /// Of the first token.
-    #[serde(serialize_with = "decimal")]
-    pub reserve0: u128,
-    /// Of the second token.
-    #[serde(serialize_with = "decimal")]
-    pub reserve1: u128,
-}
-
-impl From<(u128, u128)> for ReservesRecord {
-    fn from((reserve0, reserve1): (u128, u128)) -> Self {
-        Self { reserve0, reserve1 }
-    }
 }
 
 /// How a scenario went.
@@ -497,6 +437,9 @@ pub struct PercentileRecord {
     pub max: u64,
 }
 
-fn decimal<S: serde::Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn decimal<S: serde::Serializer>(
+    value: &u128,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }

@@ -1,5 +1,6 @@
 //! Records for people.
 
+use super::chain::RegisteredRecord;
 use super::record::{
     BlockRecord, CrawlRecord, PercentileRecord, PlanRecord, Record, ScenarioRecord, SeatsRecord,
     SummaryRecord,
@@ -35,6 +36,7 @@ pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
                 read.reserve1
             )
         }
+        Record::Registered(registered) => write_registered(out, registered),
         Record::Retract(retract) => writeln!(
             out,
             "block {:>6}  {} was reverted: retracted {} {}",
@@ -196,9 +198,37 @@ fn write_block(out: &mut impl Write, block: &BlockRecord) -> io::Result<()> {
     let cycle_ms = block.timing.cycle_us as f64 / 1e3;
     writeln!(
         out,
-        "block {:>6}  touched {:>6}  solved {:>6}  profitable {:>6}  best {best:<24}  cycle {cycle_ms:>8.3} ms  {}",
-        block.number, block.touched, block.solved, block.profitable, block.timing.posture,
+        "block {:>6}  touched {:>6}  solved {:>6}  profitable {:>6}  best {best:<24}  cycle {cycle_ms:>8.3} ms  {}{}",
+        block.number,
+        block.touched,
+        block.solved,
+        block.profitable,
+        block.timing.posture,
+        if block.reread {
+            "  market read anew"
+        } else {
+            ""
+        },
     )
+}
+
+fn write_registered(out: &mut impl Write, registered: &RegisteredRecord) -> io::Result<()> {
+    match registered.after {
+        Some(block) => write!(out, "grown  after block {block}")?,
+        None => write!(out, "grown  before the first block")?,
+    }
+    write!(
+        out,
+        " (epoch {}): {} pools and {} cycles came, {} are registered",
+        registered.epoch, registered.pools, registered.cycles, registered.total
+    )?;
+    if registered.skipped > 0 {
+        write!(out, "; {} pools were refused", registered.skipped)?;
+    }
+    match &registered.refused {
+        Some(refused) => writeln!(out, "; not registered: {refused}"),
+        None => writeln!(out),
+    }
 }
 
 fn write_scenario(out: &mut impl Write, scenario: &ScenarioRecord) -> io::Result<()> {

@@ -135,7 +135,9 @@ pub enum Event {
         /// The block's identity.
         hash: BlockHash,
     },
-    /// The market grows by these pools, with their reserves as of the last block that came.
+    /// The market grows by these pools, with their reserves as of the last block that came. Their numbers are those
+    /// that [`Market::extend`](crate::market::Market::extend) gives them one after the other: a pool that it refuses
+    /// has none. If that block is reverted, they have no reserves until they are said again.
     Pools(Vec<NewPool>),
     /// Blocks could not be followed one by one, and the market was read anew: these are the reserves at `head`,
     /// which is the last block from here on. Pools that are not listed are as they were. Blocks that came before and are

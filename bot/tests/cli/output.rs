@@ -22,16 +22,16 @@ const KEYS: [(&str, &str); 5] = [
     (
         "block",
         "chain failed hash moved moved.pool moved.reserve0 moved.reserve1 number parent profitable \
-         sim_failed simulated solved suppressed timing timing.cycle_us timing.held timing.posture \
+         reread sim_failed simulated solved suppressed timing timing.cycle_us timing.held timing.posture \
          timing.walk_us touched type unproved winners winners.cycle winners.hops winners.hops.amount_in \
          winners.hops.amount_out winners.hops.pool winners.hops.token_in winners.hops.token_out \
          winners.input winners.kind winners.least_input winners.output winners.path winners.profit",
     ),
-    ("missed", "chain covered_by hash number type"),
+    ("missed", "chain covered_by hash number orphaned type"),
     (
         "summary",
         "abandoned balanced best_block best_profit blocks failed ledger ledger.in_flight ledger.resolved \
-         ledger.role ledger.submitted ledger.uncollected ledger.waiting published solved suppressed timing \
+         ledger.role ledger.submitted ledger.uncollected ledger.waiting published retracted solved suppressed timing \
          timing.bins timing.bins.bin timing.bins.walk_us timing.bins.walk_us.count \
          timing.bins.walk_us.max timing.bins.walk_us.p50 timing.bins.walk_us.p90 \
          timing.bins.walk_us.p99 timing.cycle_us timing.cycle_us.count timing.cycle_us.max \

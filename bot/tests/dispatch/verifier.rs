@@ -279,6 +279,8 @@ fn a_comparison_that_a_cordon_holds_is_given_up_at_the_end() {
         let status = rig.pipe.status();
         assert_eq!((status.verified, status.found_out), (0, 0), "{status:?}");
         assert!((1..=2).contains(&status.given_up), "{status:?}");
+        // What comes after the fence has no effect on anything.
+        assert_eq!(status.not_run == 0, fences, "{status:?}");
         assert!(rig.fleet.close(FAR).is_clean());
         let fleet = rig.fleet.status();
         assert!(

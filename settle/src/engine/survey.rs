@@ -243,11 +243,13 @@ impl Engine {
         let expired = self.is_expired(flight);
         let patience = out.signed.saturating_add(self.config.expiry_blocks);
         let again = !cancelling || out.refused || height >= patience;
-        if expired && again && out.signed < height && cancels(flight) < self.config.max_replacements
-        {
-            self.wanted.push_back(Target::Cancel(id));
+        let cancel = Target::Cancel(id);
+        let can = cancels(flight) < self.config.max_replacements && self.freeing(cancel).is_some();
+        if expired && again && can && out.signed < height {
+            self.wanted.push_back(cancel);
         }
-        if absent && out.tried < height && (cancelling || !expired) {
+        // One that has expired costs gas and frees the nonce: the last resort.
+        if absent && out.tried < height && (cancelling || !expired || !can) {
             self.send_last(id, now);
         }
         // What went out since this look began, it cannot have seen.

@@ -27,6 +27,8 @@ impl Tree {
         let mut tree = Self::default();
         for path in tracked_paths("")? {
             match fs::read(&path) {
+                // A corpus is bytes, whatever they happen to spell.
+                Ok(_) if path.starts_with("fuzz/corpus/") => tree.insert(&path, None),
                 Ok(bytes) => tree.insert(&path, String::from_utf8(bytes).ok()),
                 // Deleted here and not yet from the index.
                 Err(source) if source.kind() == ErrorKind::NotFound => {}

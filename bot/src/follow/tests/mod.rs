@@ -1,5 +1,7 @@
 //! The follower against plain recomputation from scratch. What is here makes chains and reads records.
 
+mod growth;
+mod rereads;
 mod reverts;
 
 use super::*;
@@ -10,6 +12,7 @@ use crate::source::BlockHash;
 use crate::source::embedded::Generated;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The name of the chain in these tests.
 fn the_chain() -> UntrustedText {
@@ -25,13 +28,20 @@ enum Op {
     Block(Vec<(prop::sample::Index, u8)>),
     /// The block that was reverted last comes again, if it still fits.
     Again,
-    /// The last block is reverted, if there is one.
+    /// The last block is reverted, if there is one that can be.
     Revert,
+    /// So many blocks later the market is read anew, with these reserves.
+    Reread(u8, Vec<(prop::sample::Index, u8)>),
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let moves = prop::collection::vec((any::<prop::sample::Index>(), 85_u8..115), 0..5);
-    prop_oneof![5 => moves.prop_map(Op::Block), 1 => Just(Op::Again), 3 => Just(Op::Revert)]
+    let moves = || prop::collection::vec((any::<prop::sample::Index>(), 85_u8..115), 0..5);
+    prop_oneof![
+        10 => moves().prop_map(Op::Block),
+        2 => Just(Op::Again),
+        6 => Just(Op::Revert),
+        1 => (1_u8..9, moves()).prop_map(|(later, moves)| Op::Reread(later, moves)),
+    ]
 }
 
 fn hash_of(count: usize) -> BlockHash {
@@ -55,20 +65,40 @@ fn events_of(made: &Generated, ops: &[Op]) -> Vec<Event> {
     let mut chain: Vec<Block> = Vec::new();
     let mut orphans: Vec<Block> = Vec::new();
     let mut events = Vec::new();
+    // Blocks that cannot be reverted any more.
+    let mut kept = 0;
+    let updates = |moves: &[(prop::sample::Index, u8)]| {
+        let moves = moves.iter();
+        moves
+            .map(|(pool, hundredths)| moved(made, *pool, *hundredths))
+            .collect::<Vec<_>>()
+    };
     for (count, op) in (1..).zip(ops) {
         let parent = chain.last().map_or(hash_of(0), |last| last.hash);
         match op {
             Op::Block(moves) => chain.push(Block {
-                number: chain.len() as u64 + 1,
+                number: chain.last().map_or(1, |last| last.number + 1),
                 hash: hash_of(count),
                 parent,
                 timestamp: 0,
                 base_fee: None,
-                updates: moves
-                    .iter()
-                    .map(|(pool, hundredths)| moved(made, *pool, *hundredths))
-                    .collect(),
+                updates: updates(moves),
             }),
+            Op::Reread(later, moves) => {
+                let read = Block {
+                    number: chain.last().map_or(0, |last| last.number) + u64::from(*later),
+                    hash: hash_of(count),
+                    parent: hash_of(count + 1_000_000),
+                    timestamp: 0,
+                    base_fee: None,
+                    updates: updates(moves),
+                };
+                let (head, reserves) = (read.head(), read.updates.clone());
+                events.push(Event::Reread { head, reserves });
+                chain.push(read);
+                kept = chain.len();
+                continue;
+            }
             Op::Again => {
                 let Some(block) = orphans.pop_if(|block| block.parent == parent) else {
                     continue;
@@ -76,6 +106,9 @@ fn events_of(made: &Generated, ops: &[Op]) -> Vec<Event> {
                 chain.push(block);
             }
             Op::Revert => {
+                if chain.len() == kept {
+                    continue;
+                }
                 let Some(block) = chain.pop() else { continue };
                 let (number, hash) = (block.number, block.hash);
                 events.push(Event::Reverted { number, hash });
@@ -88,17 +121,37 @@ fn events_of(made: &Generated, ops: &[Op]) -> Vec<Event> {
     events
 }
 
-/// The blocks that events leave.
-fn chain_of(events: &[Event]) -> Vec<Block> {
-    let mut chain = Vec::new();
+/// The events that others do not take back.
+fn lasting(events: &[Event]) -> Vec<Event> {
+    let mut lasting = Vec::new();
     for event in events {
         match event {
-            Event::Block(block) => chain.push(block.clone()),
-            Event::Reverted { .. } => drop(chain.pop()),
-            other => panic!("no script has {other:?}"),
+            Event::Reverted { .. } => drop(lasting.pop()),
+            event => lasting.push(event.clone()),
         }
     }
-    chain
+    lasting
+}
+
+/// What came as a block; a reading is one that moves what was read.
+fn as_block(event: &Event) -> Option<Block> {
+    match event {
+        Event::Block(block) => Some(block.clone()),
+        Event::Reread { head, reserves } => Some(Block {
+            number: head.number,
+            hash: head.hash,
+            parent: head.parent,
+            timestamp: head.timestamp,
+            base_fee: head.base_fee,
+            updates: reserves.clone(),
+        }),
+        _ => None,
+    }
+}
+
+/// The blocks that events leave.
+fn chain_of(events: &[Event]) -> Vec<Block> {
+    lasting(events).iter().filter_map(as_block).collect()
 }
 
 /// A market after blocks.
@@ -121,6 +174,7 @@ enum Heard {
         expected: u64,
     },
     Missed(MissedRecord),
+    Registered(RegisteredRecord),
     Retract(RetractRecord),
 }
 
@@ -138,6 +192,7 @@ fn hear(heard: &mut Vec<Heard>, said: Said<'_>) {
             expected: result.tally.expected,
         },
         Said::Missed(record) => Heard::Missed(record),
+        Said::Registered(record) => Heard::Registered(record),
         Said::Retract(record) => Heard::Retract(record),
     });
 }
@@ -147,12 +202,29 @@ fn follow(
     made: &Generated,
     every: bool,
     batches: &[&[Event]],
+    between: impl FnMut(usize, &World, &[Heard]),
+) -> Vec<Heard> {
+    follow_with(made, every, 3, batches, between)
+}
+
+/// The same, with so many winners a block.
+fn follow_with(
+    made: &Generated,
+    every: bool,
+    top: usize,
+    batches: &[&[Event]],
     mut between: impl FnMut(usize, &World, &[Heard]),
 ) -> Vec<Heard> {
     let fleet = fleet_of(arbitrage(made, 3, BINS), BINS);
     crawl(&fleet, &Unwatched, |_| Next::Submit).unwrap();
-    let mut follower =
-        Follower::new(&fleet, publishing(BINS, 3), the_chain(), every, &Unwatched).unwrap();
+    let mut follower = Follower::new(
+        &fleet,
+        publishing(BINS, top),
+        the_chain(),
+        every,
+        &Unwatched,
+    )
+    .unwrap();
     let mut heard = Vec::new();
     for (place, batch) in batches.iter().enumerate() {
         let before = heard.len();
@@ -167,9 +239,18 @@ fn follow(
         hear(&mut heard, said);
         Ok(())
     };
-    follower.finish(say).unwrap();
+    let given_up = follower.finish(say).unwrap();
     drop(follower);
-    assert_balanced(&fleet);
+    assert!(!every || given_up == 0);
+    if given_up == 0 {
+        assert_balanced(&fleet);
+    } else {
+        // What blocks did not wait for when the stream ended.
+        let closed = fleet.close(Duration::from_secs(10));
+        let status = fleet.status();
+        assert!(closed.is_clean() && status.balanced(), "{status}");
+        assert_eq!(status.abandoned, given_up);
+    }
     heard
 }
 
@@ -189,7 +270,7 @@ fn standing(heard: &[Heard]) -> BTreeMap<(BlockHash, String), (u128, u128)> {
                 let key = (retract.hash, retract.path.clone());
                 assert!(standing.remove(&key).is_some(), "{retract:?}");
             }
-            Heard::Missed(_) => {}
+            Heard::Missed(_) | Heard::Registered(_) => {}
         }
     }
     standing

@@ -11,7 +11,7 @@ fn one_by_one(events: &[Event]) -> Vec<&[Event]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     /// Where every block runs, what stands in the end is what a run over the final chain publishes, and
     /// nothing is said of a reverted block but its retracts.
@@ -26,7 +26,8 @@ proptest! {
         let mut said: Vec<(BlockHash, Vec<String>)> = Vec::new();
         let heard = follow(&made, true, &one_by_one(&events), |place, _, heard| {
             match (&events[place], heard) {
-                (Event::Block(block), [Heard::Block { number, hash, winners, .. }]) => {
+                (event @ (Event::Block(_) | Event::Reread { .. }), [Heard::Block { number, hash, winners, .. }]) => {
+                    let block = as_block(event).unwrap();
                     assert_eq!((block.number, block.hash), (*number, *hash));
                     said.push((*hash, winners.iter().map(|(path, ..)| path.clone()).collect()));
                 }
@@ -43,7 +44,7 @@ proptest! {
                 other => panic!("{other:?}"),
             }
         });
-        let chain: Vec<_> = chain_of(&events).into_iter().map(Event::Block).collect();
+        let chain = lasting(&events);
         let alone = follow(&made, true, &one_by_one(&chain), |_, _, _| ());
         prop_assert_eq!(standing(&heard), standing(&alone));
     }
@@ -87,14 +88,24 @@ proptest! {
         let mut waiting: Vec<MissedRecord> = Vec::new();
         let mut owed: BTreeSet<PoolId> = BTreeSet::new();
         let mut chain: Vec<(Block, BTreeSet<PoolId>)> = Vec::new();
+        let market_of = |chain: &[(Block, BTreeSet<PoolId>)]| {
+            let blocks: Vec<Block> = chain.iter().map(|(block, _)| block.clone()).collect();
+            market_after(&made.market, &blocks)
+        };
         let mut ran: Vec<BlockHash> = Vec::new();
         let heard = follow(&made, false, &batches, |place, _, heard| {
             came += batches[place].len();
             for event in batches[place] {
                 match event {
-                    Event::Block(block) => {
+                    event @ (Event::Block(_) | Event::Reread { .. }) => {
+                        let block = as_block(event).unwrap();
+                        let before = market_of(&chain);
                         chain.push((block.clone(), owed.clone()));
-                        owed.extend(block.updates.iter().map(|update| update.pool));
+                        let after = market_of(&chain);
+                        // A reading touches what it changes, a block what it says.
+                        let is_block = matches!(event, Event::Block(_));
+                        let pools = block.updates.iter().map(|update| update.pool);
+                        owed.extend(pools.filter(|pool| is_block || before.pool(*pool) != after.pool(*pool)));
                         let (number, hash) = (block.number, block.hash);
                         waiting.push(MissedRecord { chain: the_chain(), number, hash, covered_by: None, orphaned: false });
                     }
@@ -112,7 +123,7 @@ proptest! {
                 }
             }
             let heard: Vec<_> = heard.iter().filter(|heard| !matches!(heard, Heard::Retract(_))).collect();
-            let Some(Event::Block(last)) = batches[place].last() else {
+            let Some(last) = batches[place].last().and_then(as_block) else {
                 assert!(heard.is_empty(), "{heard:?}");
                 return;
             };
@@ -152,7 +163,7 @@ proptest! {
     }
 }
 
-fn cut<'e>(events: &'e [Event], cuts: &[usize]) -> Vec<&'e [Event]> {
+pub(super) fn cut<'e>(events: &'e [Event], cuts: &[usize]) -> Vec<&'e [Event]> {
     let mut rest = events;
     let mut batches = Vec::new();
     for size in cuts {
@@ -166,7 +177,7 @@ fn cut<'e>(events: &'e [Event], cuts: &[usize]) -> Vec<&'e [Event]> {
 }
 
 /// What ends a run over these events.
-fn refused(events: &[Event]) -> WorldError {
+pub(super) fn refused(events: &[Event]) -> WorldError {
     let made = made_up(1, 12);
     let fleet = fleet_of(arbitrage(&made, 3, BINS), BINS);
     crawl(&fleet, &Unwatched, |_| Next::Submit).unwrap();
@@ -181,7 +192,7 @@ fn refused(events: &[Event]) -> WorldError {
     }
 }
 
-fn empty_block(number: usize) -> Event {
+pub(super) fn empty_block(number: usize) -> Event {
     Event::Block(Block {
         number: number as u64,
         hash: hash_of(number),
@@ -192,7 +203,7 @@ fn empty_block(number: usize) -> Event {
     })
 }
 
-fn revert(number: usize) -> Event {
+pub(super) fn revert(number: usize) -> Event {
     Event::Reverted {
         number: number as u64,
         hash: hash_of(number),

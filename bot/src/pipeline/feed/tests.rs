@@ -242,3 +242,47 @@ fn a_closed_feed_is_told_to_who_offers_and_a_lost_one_to_who_takes() {
     assert_eq!(events, [block(1)]);
     assert!(matches!(end, Err(FeedError::Lost)));
 }
+
+#[test]
+fn a_wake_ends_one_wait_before_or_while_it_lasts_and_comes_after_events_that_are_there() {
+    let (mut feed, census, source) = live(Vec::new());
+    let waker = feed.waker().unwrap();
+    let Feed::Live(inner) = &feed else {
+        panic!("it is live");
+    };
+    // A queue of our own, whose source is silent and not gone.
+    let queue = Arc::new(Queue::new(4));
+    drop(source);
+    let mut silent = Feed::Live(LiveFeed {
+        queue: Arc::clone(&queue),
+        over: false,
+    });
+    drop(waker);
+    assert!(!Arc::ptr_eq(&inner.queue, &queue));
+    let waker = silent.waker().unwrap();
+    let mut events = Vec::new();
+    let next = |feed: &mut Feed, events: &mut Vec<Event>| {
+        feed.next(events, &crate::pipeline::Unwatched, true)
+            .unwrap()
+    };
+    // Twice is once.
+    waker.wake();
+    waker.wake();
+    assert_eq!(next(&mut silent, &mut events), FeedNext::Woken);
+    let spec = ThreadSpec {
+        kernel_name: "rg-waker".to_owned(),
+        name: "regatta/bot/waker".to_owned(),
+        owner: "test".to_owned(),
+        role: "waker".to_owned(),
+        sizing: "one".to_owned(),
+        binding: LaneBinding::Pinned,
+    };
+    let elsewhere = census.spawn(spec, move || waker.wake()).unwrap();
+    assert_eq!(next(&mut silent, &mut events), FeedNext::Woken);
+    elsewhere.join().unwrap();
+    silent.waker().unwrap().wake();
+    assert!(queue.push(Delivery::Event(block(1))).is_ok());
+    assert_eq!(next(&mut silent, &mut events), FeedNext::Events);
+    assert_eq!(events, [block(1)]);
+    assert_eq!(next(&mut feed, &mut events), FeedNext::End);
+}

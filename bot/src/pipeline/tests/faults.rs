@@ -253,10 +253,10 @@ fn a_role_that_answers_as_another_ends_the_run() {
 fn a_path_that_is_no_cycle_ends_the_crawl_and_so_does_a_lost_one() {
     let counts = |unit: &Unit| matches!(unit, Unit::Register(_));
     let refused = |unit: Unit, _: &Arbitrage| {
-        let Unit::Register(cycle) = unit else {
+        let Unit::Register(job) = unit else {
             unreachable!()
         };
-        Output::Registered(cycle, false)
+        Output::Registered(job.cycle(), false)
     };
     for (instead, message) in [
         (

@@ -170,7 +170,7 @@ pub struct RunArgs {
 
     /// Whether and how to settle.
     #[command(flatten)]
-    pub settle: SettleArgs,
+    pub settle: Box<SettleArgs>,
 
     /// How to plan.
     #[command(flatten)]

@@ -57,7 +57,7 @@ pub(crate) struct Totals {
     bins: Vec<Micros>,
     /// Receipts that were given up on purpose.
     given_up: u64,
-    settlement: Option<SettlingRecord>,
+    settlement: Option<Box<SettlingRecord>>,
     pub(crate) elapsed: Duration,
 }
 
@@ -74,7 +74,7 @@ impl Totals {
         self.settlement = status
             .totals
             .clone()
-            .map(|totals| SettlingRecord { totals, skipped });
+            .map(|totals| Box::new(SettlingRecord { totals, skipped }));
     }
 
     pub(crate) fn new(bins: u8) -> Self {

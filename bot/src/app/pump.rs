@@ -300,9 +300,9 @@ fn follow(
         for event in &events {
             if let Event::Reverted { hash, .. } = event {
                 stage.dispatch().reverted(*hash);
-                if let Some(settling) = stage.settling() {
-                    settling.reverted(*hash);
-                }
+            }
+            if let Some(settling) = stage.settling() {
+                settling.event(event);
             }
         }
         quarantine::take(stage, fleet, &mut findings)?;

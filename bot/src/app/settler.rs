@@ -192,15 +192,12 @@ fn live(shared: &Shared, settler: Settler, surroundings: &Surroundings) {
         Some(drain) => settler.live(surroundings, drain),
         None => Left::default(),
     }));
-    let life = match ended {
-        Ok(left) => {
-            shared.stage.totals().give_up(left.given_up);
-            Life::Ended
-        }
-        Err(_) => {
-            tracing::error!("the settler's thread panicked: nothing is settled any more");
-            Life::Panicked
-        }
+    let life = if let Ok(left) = ended {
+        shared.stage.totals().give_up(left.given_up);
+        Life::Ended
+    } else {
+        tracing::error!("the settler's thread panicked: nothing is settled any more");
+        Life::Panicked
     };
     *shared.life() = life;
     shared.changed.notify_all();

@@ -95,7 +95,7 @@ impl ReplayArgs {
             top: self.top,
             min_profit: self.min_profit,
             json: true,
-            settle: SettleArgs::default(),
+            settle: Box::new(SettleArgs::default()),
             plan: self.plan.clone(),
             scenario: None,
             health: None,

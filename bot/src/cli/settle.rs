@@ -134,7 +134,7 @@ pub enum SettleVerb {
 /// Where the executor is created, and by whom.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DeployArgs {
-    /// The node: ws://HOST:PORT, wss://HOST, or the path of an IPC socket.
+    /// The node: `ws://HOST:PORT`, `wss://HOST`, or the path of an IPC socket.
     #[arg(long, value_name = "URL")]
     pub rpc: Endpoint,
 

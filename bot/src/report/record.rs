@@ -383,7 +383,7 @@ pub struct SummaryTiming {
     /// What the verifier did, if there was one.
     pub verifier: Option<VerifierRecord>,
     /// What settling came to, if there was any.
-    pub settlement: Option<SettlingRecord>,
+    pub settlement: Option<Box<SettlingRecord>>,
 }
 
 /// What the verifier did with the blocks that were published.

@@ -63,9 +63,7 @@ pub(super) fn requests(action: Action) -> Result<(CallId, Asked, Vec<Request>), 
 /// What the node's answers say to what was asked.
 pub(super) fn answer(asked: Asked, answers: Answers) -> Answer {
     match answers {
-        Ok(answers) => {
-            read(asked, &mut answers.into_iter()).unwrap_or_else(|error| Answer::Failed(error))
-        }
+        Ok(answers) => read(asked, &mut answers.into_iter()).unwrap_or_else(Answer::Failed),
         Err(error) => Answer::Failed(error.to_string()),
     }
 }
@@ -82,7 +80,7 @@ fn read(asked: Asked, answers: &mut dyn Iterator<Item = Given>) -> Result<Answer
         Asked::DryRun { estimate } => {
             let output: Bytes = match next()? {
                 Ok(value) => parsed("eth_call", value)?,
-                Err(error) => return reverted(error).map(Answer::DryRun),
+                Err(error) => return reverted(&error).map(Answer::DryRun),
             };
             let gas = if estimate {
                 match next()? {
@@ -128,7 +126,7 @@ pub(super) fn parsed<T: DeserializeOwned>(method: &str, value: Value) -> Result<
 }
 
 /// Whether an error says that the call was undone, or that the node failed.
-fn reverted(error: CallError) -> Result<DryRun, String> {
+fn reverted(error: &CallError) -> Result<DryRun, String> {
     /// The code of an undone call, where the node follows the others.
     const REVERTED: i64 = 3;
     if let CallError::Node {
@@ -136,7 +134,7 @@ fn reverted(error: CallError) -> Result<DryRun, String> {
         message,
         data,
         ..
-    } = &error
+    } = error
     {
         let data = data
             .as_ref()
@@ -200,4 +198,130 @@ pub(super) fn receipt(hash: B256, value: Value) -> Result<Option<Receipt>, Strin
             })
             .collect(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::AskError;
+    use std::time::Duration;
+
+    fn refused(code: i64, message: &str, data: Option<Value>) -> Given {
+        Err(CallError::Node {
+            method: "m".to_owned(),
+            code,
+            message: message.to_owned(),
+            data,
+        })
+    }
+
+    const HASH: B256 = B256::repeat_byte(7);
+
+    fn told(asked: Asked, answers: Vec<Given>) -> Answer {
+        answer(asked, Ok(answers))
+    }
+
+    fn failed(answer: &Answer) -> bool {
+        matches!(answer, Answer::Failed(_))
+    }
+
+    #[test]
+    fn what_a_node_lacks_is_no_revert_and_a_revert_keeps_its_data() {
+        let asked = Asked::DryRun { estimate: true };
+        let data = Bytes::from_static(&[1, 2, 3]);
+        for (given, reverted) in [
+            (
+                refused(3, "execution reverted", Some(json!(data))),
+                Some(data.clone()),
+            ),
+            (
+                refused(-32000, "VM execution error", Some(json!(data))),
+                Some(data),
+            ),
+            (
+                refused(-32000, "execution reverted", None),
+                Some(Bytes::new()),
+            ),
+            (refused(-32000, "header not found", None), None),
+            (refused(-32005, "limit exceeded", None), None),
+        ] {
+            let expected = reverted.map(|data| Answer::DryRun(DryRun::Reverted(data)));
+            let answer = told(asked, vec![given]);
+            assert!(
+                expected.map_or_else(|| failed(&answer), |it| it == answer),
+                "{answer:?}"
+            );
+        }
+        let output = Bytes::from_static(&[9; 32]);
+        let done = told(asked, vec![Ok(json!(output)), Ok(json!("0x5208"))]);
+        assert_eq!(
+            done,
+            Answer::DryRun(DryRun::Done {
+                output: output.clone(),
+                gas: 21_000
+            })
+        );
+        // It runs, and its gas is not known.
+        let half = vec![Ok(json!(output)), refused(3, "execution reverted", None)];
+        assert!(failed(&told(asked, half)));
+        assert!(failed(&told(asked, vec![Ok(json!(output))])));
+    }
+
+    #[test]
+    fn a_transaction_is_taken_only_where_the_node_says_so_of_this_one() {
+        let asked = Asked::Send { hash: HASH };
+        let sent = |given| told(asked, vec![given]);
+        assert_eq!(sent(Ok(json!(HASH))), Answer::Sent(Sent::Accepted));
+        assert!(failed(&sent(Ok(json!(B256::ZERO)))));
+        assert!(failed(&sent(Ok(Value::Null))));
+        for (message, expected) in [
+            ("already known", Sent::Accepted),
+            ("nonce too low: next 4", Sent::NonceTooLow),
+            ("replacement transaction underpriced", Sent::Underpriced),
+            ("insufficient funds", Sent::Refused),
+        ] {
+            assert_eq!(sent(refused(-32000, message, None)), Answer::Sent(expected));
+        }
+        // Whether it arrived is not known.
+        assert!(failed(&answer(
+            asked,
+            Err(AskError::TimedOut(Duration::ZERO))
+        )));
+        assert!(failed(&answer(asked, Err(AskError::NotConnected))));
+        let lost = CallError::TimedOut {
+            method: "m".to_owned(),
+            after: Duration::ZERO,
+        };
+        assert!(failed(&sent(Err(lost))));
+    }
+
+    #[test]
+    fn only_a_whole_receipt_of_the_transaction_in_a_block_is_one() {
+        let asked = Asked::Receipt { hash: HASH };
+        let whole = json!({
+            "transactionHash": HASH, "blockHash": B256::ZERO, "blockNumber": "0x10", "status": "0x0",
+            "gasUsed": "0x5208", "effectiveGasPrice": "0x3", "logs": [],
+        });
+        let told = |value: &Value| told(asked, vec![Ok(value.clone())]);
+        match told(&whole) {
+            Answer::Receipt(Some(receipt)) => {
+                assert_eq!((receipt.block.number, receipt.succeeded), (16, false));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(told(&Value::Null), Answer::Receipt(None));
+        let with = |key: &str, value: Value| {
+            let mut changed = whole.clone();
+            changed[key] = value;
+            changed
+        };
+        assert_eq!(told(&with("blockHash", Value::Null)), Answer::Receipt(None));
+        assert!(failed(&told(&with("transactionHash", json!(B256::ZERO)))));
+        assert!(failed(&told(&with("status", Value::Null))));
+        assert!(failed(&told(&with(
+            "gasUsed",
+            json!("0x10000000000000000")
+        ))));
+        assert!(failed(&answer(asked, Ok(Vec::new()))));
+    }
 }

@@ -32,6 +32,15 @@ fn ask(
     Ok(asker.ask_apart(requests, PATIENCE)?)
 }
 
+/// Until the next look.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a node announces no receipts: they can only be looked for"
+)]
+fn pause() {
+    std::thread::sleep(LOOK);
+}
+
 pub(super) fn deploy(args: &DeployArgs, mut out: impl Write) -> Result<(), SettleError> {
     let key = Key::read(&args.key)?;
     let config = NodeConfig {
@@ -55,7 +64,7 @@ pub(super) fn deploy(args: &DeployArgs, mut out: impl Write) -> Result<(), Settl
     )?
     .into_iter();
     let mut next = || {
-        let answer = answers.next().unwrap_or_else(|| Ok(Value::Null));
+        let answer = answers.next().unwrap_or(Ok(Value::Null));
         answer.map_err(AskError::from)
     };
     let number = |method: &str, value| {
@@ -71,7 +80,7 @@ pub(super) fn deploy(args: &DeployArgs, mut out: impl Write) -> Result<(), Settl
             "transactions of {owner} wait at the node, and this one would be behind them"
         )));
     }
-    let base_fee = base_fee(next()?)?;
+    let base_fee = base_fee(&next()?)?;
     let gas = number("eth_estimateGas", next()?)?;
     let cap = args.max_fee_per_gas;
     let fees = price::offer(base_fee, BLOCKS, args.priority_fee, cap);
@@ -114,7 +123,7 @@ pub(super) fn deploy(args: &DeployArgs, mut out: impl Write) -> Result<(), Settl
                     signed.hash, args.wait
                 )));
             }
-            None => std::thread::sleep(LOOK),
+            None => pause(),
         }
     }
     writeln!(out, "{}", crate::node::address(owner.create(nonce)))?;

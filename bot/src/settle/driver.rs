@@ -2,6 +2,7 @@
 //!
 //! # Invariants
 //! - Entries are put on the disk in the order in which the engine made them, before anything after them is done.
+//! - It waits for messages, the engine's deadline, the disk, and for the drain a moment.
 //! - Every action gets an answer: the node's, the fleet's, or at its deadline none.
 //! - An outcome is said after it is on the disk. What the drain has no room for is kept and said later, the oldest dropped
 //!   beyond a bound: the ledger has it.
@@ -89,6 +90,7 @@ impl Settler {
             signing: Vec::new(),
             unsaid: VecDeque::new(),
             draining: false,
+            height: None,
             dropped: 0,
             told: None,
         };
@@ -109,6 +111,8 @@ struct Driver<'a> {
     signing: Vec<(CallId, Receipt<Arbitrage>)>,
     unsaid: VecDeque<Record>,
     draining: bool,
+    /// The height of the last header.
+    height: Option<u64>,
     /// Records that were dropped unsaid.
     dropped: u64,
     /// The stop that was logged.
@@ -163,10 +167,13 @@ impl Driver<'_> {
                     self.intake.status().skipped.count(skip);
                 }
             }
-            Message::Head(head) => match told(&head) {
-                Some(head) => self.engine.head(head, now),
-                None => tracing::warn!("block {} has no base fee: not settled", head.number),
-            },
+            Message::Head(head) => self.head(&head, now),
+            // The pump may be behind the clock.
+            Message::Applied(head) => {
+                if self.height.is_none_or(|height| height < head.number) {
+                    self.head(&head, now);
+                }
+            }
             Message::Reverted(hash) => self.engine.reverted(hash, now),
             Message::Answer(call, answer) => self.engine.answer(call, answer, now),
             Message::Ran => self.collect(RESOLVE),
@@ -175,6 +182,15 @@ impl Driver<'_> {
                 self.engine.drain();
             }
             Message::Stop => {}
+        }
+    }
+
+    fn head(&mut self, head: &Head, now: Duration) {
+        self.height = Some(head.number);
+        if let Some(head) = told(head) {
+            self.engine.head(head, now);
+        } else {
+            tracing::warn!("block {} has no base fee: not settled", head.number);
         }
     }
 

@@ -6,7 +6,7 @@
 use super::{Message, SettlementTotals};
 use crate::node::{plain, plain_hash};
 use crate::report::WinnerRecord;
-use crate::source::{BlockHash, Head};
+use crate::source::{Event, Head};
 use alloy_primitives::U256;
 use regatta_settle::abi::Hop;
 use regatta_settle::engine::{Opportunity, Skip};
@@ -111,9 +111,14 @@ impl Intake {
         self.send(Message::Head(head));
     }
 
-    /// A block is no longer part of the chain.
-    pub(crate) fn reverted(&self, hash: BlockHash) {
-        self.send(Message::Reverted(plain_hash(hash)));
+    /// The pump has taken this. Nobody announces a block that came while there was no connection.
+    pub(crate) fn event(&self, event: &Event) {
+        match event {
+            Event::Block(block) => self.send(Message::Applied(block.head())),
+            Event::Reread { head, .. } => self.send(Message::Applied(*head)),
+            Event::Reverted { hash, .. } => self.send(Message::Reverted(plain_hash(*hash))),
+            Event::Pools(_) => {}
+        }
     }
 
     /// A trade was published for the block.

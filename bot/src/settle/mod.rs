@@ -44,6 +44,8 @@ pub(crate) enum Message {
     Found(Box<Opportunity>),
     /// A header came.
     Head(Head),
+    /// The pump has this one.
+    Applied(Head),
     /// A block was reverted.
     Reverted(B256),
     /// The node answered.

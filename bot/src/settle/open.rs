@@ -205,7 +205,7 @@ fn owner(asker: &Asker, executor: Address, key: Option<&Key>) -> Result<Address,
         Request::new("eth_getBlockByNumber", json!(["latest", false])),
     ];
     let mut answers = asker.ask_apart(questions, PATIENCE)?.into_iter();
-    let mut next = || answers.next().unwrap_or_else(|| Ok(Value::Null));
+    let mut next = || answers.next().unwrap_or(Ok(Value::Null));
     let value = |answer: Result<Value, CallError>| answer.map_err(AskError::from);
     let code: Bytes = parsed("eth_getCode", value(next())?).map_err(SettleError::Answer)?;
     if code.is_empty() {
@@ -228,12 +228,12 @@ fn owner(asker: &Asker, executor: Address, key: Option<&Key>) -> Result<Address,
             account,
         });
     }
-    base_fee(value(next())?)?;
+    base_fee(&value(next())?)?;
     Ok(owner)
 }
 
 /// The base fee of a block.
-pub(super) fn base_fee(block: Value) -> Result<u128, SettleError> {
+pub(super) fn base_fee(block: &Value) -> Result<u128, SettleError> {
     let fee = block.get("baseFeePerGas").cloned().unwrap_or_default();
     if fee.is_null() {
         return Err(SettleError::NoBaseFee);

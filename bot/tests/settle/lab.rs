@@ -135,7 +135,7 @@ impl Lab {
     }
 
     /// The arguments of a live run.
-    pub(crate) fn live<'a>(&self, more: &[&'a str]) -> Vec<String> {
+    pub(crate) fn live(&self, more: &[&str]) -> Vec<String> {
         let mut args = vec![
             "--settle".to_owned(),
             "live".to_owned(),

@@ -1,7 +1,7 @@
 //! What is settled, and what becomes of it when things go wrong.
 
 use crate::lab::{Lab, until};
-use regatta_settle::ledger::{Kind, Outcome, Summary};
+use regatta_settle::ledger::{Kind, Outcome, Plan, Summary};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn assert_sound(ledger: &Summary, first_nonce: u64) {
         let settles = flight.attempts.iter().filter(|a| a.kind == Kind::Settle);
         assert!(settles.count() <= 1, "{id} was signed twice");
         if let Some(Outcome::Included { realised, .. }) = &flight.outcome {
-            assert_eq!(Some(*realised), flight.plan.as_ref().map(|p| p.predicted()));
+            assert_eq!(Some(*realised), flight.plan.as_ref().map(Plan::predicted));
         }
     }
     let given: Vec<u64> = nonces.into_keys().collect();

@@ -2,9 +2,11 @@
 
 mod capture;
 mod doctor;
+mod settle;
 
 pub use capture::{CaptureArgs, ReplayArgs};
 pub use doctor::{DoctorArgs, NodeArgs};
+pub use settle::{DeployArgs, LedgerArgs, SettleArgs, SettleCommand, SettleMode, SettleVerb};
 
 use crate::market::Address;
 use crate::node::FactoryArg;
@@ -36,6 +38,8 @@ pub enum Command {
     Capture(CaptureArgs),
     /// Run a capture and compare what it says with what it is to say.
     Replay(ReplayArgs),
+    /// Create the executor contract, or read a settlement ledger.
+    Settle(SettleCommand),
     /// Say what bounds this process, how sure that is, and the plan that follows; or, with --rpc, measure a node.
     Doctor(DoctorArgs),
 }
@@ -147,6 +151,10 @@ pub struct RunArgs {
     /// Write one JSON object a line.
     #[arg(long)]
     pub json: bool,
+
+    /// Whether and how to settle.
+    #[command(flatten)]
+    pub settle: Box<SettleArgs>,
 
     /// How to plan.
     #[command(flatten)]

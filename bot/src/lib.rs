@@ -26,6 +26,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod settle;
 pub mod solver;
 pub mod source;
 mod start;

@@ -14,11 +14,12 @@ use crate::node::AskError;
 use crate::partition::PartitionError;
 use crate::pipeline::{
     Arbitrage, CrawlError, Crawled, FeedError, GROUP, MAX_CYCLES, Next, PumpError,
-    REGISTRATION_WINDOW, Watch, World, WorldError, crawl, fleet_config,
+    REGISTRATION_WINDOW, Watch, World, WorldError, crawl, fleet_config, settling,
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming};
 use crate::scenario::ScenarioError;
+use crate::settle::{Prepared, SettleError};
 use crate::source::SourceError;
 use crate::source::embedded::{ConfigError, GenerateError};
 use crate::start;
@@ -63,6 +64,9 @@ pub enum RunError {
     /// The node did not say which pools there are.
     #[error("--rpc: {0}")]
     Node(#[from] AskError),
+    /// Nothing can be settled so.
+    #[error(transparent)]
+    Settle(#[from] SettleError),
     /// The base token has no cycles.
     #[error(transparent)]
     Graph(#[from] GraphError),
@@ -191,6 +195,7 @@ impl RunError {
             // A signal that came before there was anything to stop.
             Self::Node(AskError::Interrupted) => Exit::Ok,
             Self::Node(_) => Exit::Node,
+            Self::Settle(error) => error.exit(),
             Self::Pools(_)
             | Self::Generate(_)
             | Self::Graph(_)
@@ -264,7 +269,13 @@ pub fn run(
     let census = Census::new();
     let mut signals = outside.signals;
     let interrupted = || signals.as_mut().is_some_and(Signals::asked);
+    let prepared = Prepared::of(args)?;
     let start = start::start(args, &census, interrupted)?;
+    let settlement = match (prepared, start.asker(), start.chain.id) {
+        (Some(prepared), Some(asker), Some(id)) => Some(prepared.open(args, &asker, id)?),
+        (Some(_), ..) => return Err(SettleError::Options("--settle needs --rpc").into()),
+        (None, ..) => None,
+    };
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
     graph.at_most(MAX_CYCLES)?;
     let bins = plan.keys(WorkerRole::Solver.id());
@@ -279,6 +290,9 @@ pub fn run(
 
     let world = World::new(start.market.clone(), Arc::clone(&graph));
     let mut config = fleet_config(plan.clone(), bins);
+    if settlement.is_some() {
+        config = settling(config);
+    }
     if findings.allowed.count > 0 {
         config = config.allowed_cpus(findings.allowed.count);
     }
@@ -294,6 +308,7 @@ pub fn run(
         graph,
         workload: Arbitrage::new(world, bins)?,
         config,
+        settlement,
         out: Box::new(out),
         file,
         set_log: outside.set_log.unwrap_or_else(|| Box::new(|_| ())),

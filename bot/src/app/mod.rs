@@ -4,6 +4,7 @@
 //! ```text
 //! drain ◄── fleet ◄── pump ──► source        (what each needs points to it)
 //!              ▲───── verifier ──▲ ◄── pump   (where blocks are verified)
+//!              ▲───── settler ───▲ ◄── pump   (where trades are settled)
 //! signals, health, watchdog: the control plane, up from first to last
 //! ```
 //!
@@ -21,6 +22,7 @@ mod health;
 mod node;
 mod pump;
 mod quarantine;
+mod settler;
 mod signals;
 mod source;
 mod stage;
@@ -96,15 +98,26 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
             None => registered("source", &[], Plane::Data, source::component(stage)),
         },
     ]);
-    let mut pump_needs: &[_] = &["drain", "fleet", "source"];
+    let needs: &[_] = &["drain", "fleet", "source"];
     if let Some(pipe) = stage.dispatch().verifier() {
         let component = verifier::component(stage, pipe);
-        components.push(registered("verifier", pump_needs, Plane::Data, component));
-        // Its last block is verified after it has ended.
-        pump_needs = &["drain", "fleet", "source", "verifier"];
+        components.push(registered("verifier", needs, Plane::Data, component));
     }
+    if let Some(intake) = stage.settling() {
+        let component = settler::component(stage, intake);
+        let mut registered = registered("settler", needs, Plane::Data, component);
+        registered.spec.required = false;
+        components.push(registered);
+    }
+    // What the pump published last is verified and settled after it has ended.
+    let needs: &[_] = match (stage.dispatch().verifier(), stage.settling()) {
+        (None, None) => needs,
+        (Some(_), None) => &["drain", "fleet", "source", "verifier"],
+        (None, Some(_)) => &["drain", "fleet", "source", "settler"],
+        (Some(_), Some(_)) => &["drain", "fleet", "source", "verifier", "settler"],
+    };
     let component = pump::component(stage);
-    components.push(registered("pump", pump_needs, Plane::Data, component));
+    components.push(registered("pump", needs, Plane::Data, component));
     let names: Vec<_> = components.iter().map(|c| c.spec.name).collect();
     let claims = threads::claims(stage.args(), stage.plan(), &names);
     threads::granted(stage.args(), stage.plan(), &claims)?;

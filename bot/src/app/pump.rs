@@ -310,6 +310,9 @@ fn follow(
             if let Event::Reverted { hash, .. } = event {
                 stage.dispatch().reverted(*hash);
             }
+            if let Some(settling) = stage.settling() {
+                settling.event(event);
+            }
         }
         quarantine::take(stage, fleet, &mut findings)?;
         match follower.take(events.drain(..), &mut |said| say(stage, fleet, said)) {
@@ -348,7 +351,14 @@ fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), Ru
             if record.number >= FATAL_BLOCK && stage.is_to_die("drain") {
                 stage.kill_drainer();
             }
+            // What is settled was published: it is offered after the record was taken.
+            let found = stage.settling().map(|_| record.winners.clone());
             stage.emit_of_pump(Record::Block(*record))?;
+            if let Some(settling) = stage.settling() {
+                for winner in found.iter().flatten() {
+                    settling.found(&head, winner);
+                }
+            }
             if let Some(verifier) = stage.dispatch().verifier() {
                 let world = fleet.workload().world();
                 verifier.publish(head, &result.moved, world.market());

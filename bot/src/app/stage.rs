@@ -10,6 +10,7 @@ use crate::node::{Asker, Found, Node, OnHead};
 use crate::pipeline::{Arbitrage, Feed, FeedCloser};
 use crate::report::{PlanRecord, Record};
 use crate::run::RunError;
+use crate::settle::{Intake, Opened, Settler};
 use crate::start::{Origin, Start};
 use crate::tally::Totals;
 use crate::verify::ReserveReader;
@@ -39,6 +40,7 @@ pub(crate) struct Ready {
     pub(crate) graph: Arc<CycleGraph>,
     pub(crate) workload: Arbitrage,
     pub(crate) config: FleetConfig,
+    pub(crate) settlement: Option<Opened>,
     pub(crate) out: Out,
     pub(crate) file: ConfigFile,
     pub(crate) set_log: SetLog,
@@ -64,6 +66,8 @@ pub(crate) struct Stage {
     origin: Origin,
     start: Mutex<Option<Start>>,
     asker: Option<Asker>,
+    settler: Mutex<Option<Settler>>,
+    settling: Option<Intake>,
     fleet: OnceLock<Arc<Fleet<Arbitrage>>>,
     feed: Mutex<Option<Feed>>,
     reader: Mutex<Option<Box<dyn ReserveReader>>>,
@@ -87,7 +91,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Stage {
     pub(crate) fn new(ready: Ready, bins: u8, census: Census) -> Self {
+        let (settler, settling) = ready.settlement.map(Settler::new).unzip();
         Self {
+            settler: Mutex::new(settler),
+            settling,
             dispatch: Dispatch::new(ready.args.verifies()),
             asker: ready.start.asker(),
             args: ready.args,
@@ -162,6 +169,16 @@ impl Stage {
     /// What asks the node, if the run follows one.
     pub(crate) const fn asker(&self) -> Option<&Asker> {
         self.asker.as_ref()
+    }
+
+    /// The way to what settles, if anything does.
+    pub(crate) const fn settling(&self) -> Option<&Intake> {
+        self.settling.as_ref()
+    }
+
+    /// What settles, before it starts; once.
+    pub(crate) fn take_settler(&self) -> Option<Settler> {
+        lock(&self.settler).take()
     }
 
     /// What a source that delivers by itself calls with each header.

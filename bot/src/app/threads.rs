@@ -20,7 +20,7 @@ struct Service {
     has: fn(&RunArgs) -> bool,
 }
 
-const SERVICES: [Service; 9] = [
+const SERVICES: [Service; 10] = [
     service("signals", "signals", "rg-signals", 1, |_| true),
     service("health", "health", "rg-health", 1, |args| {
         args.health.is_some()
@@ -35,6 +35,7 @@ const SERVICES: [Service; 9] = [
         args.source.rpc.is_some()
     }),
     service("verifier", "verifier", "rg-verifier", 1, RunArgs::verifies),
+    service("settler", "settler", "rg-settler", 1, RunArgs::settles),
     service("pump", "pump", "rg-pump", 1, |_| true),
 ];
 

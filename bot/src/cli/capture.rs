@@ -1,6 +1,6 @@
 //! The options of captures.
 
-use super::{LogArg, PlanArgs, RunArgs, SourceArgs};
+use super::{LogArg, PlanArgs, RunArgs, SettleArgs, SourceArgs};
 use clap::ArgGroup;
 use std::path::PathBuf;
 
@@ -95,6 +95,7 @@ impl ReplayArgs {
             top: self.top,
             min_profit: self.min_profit,
             json: true,
+            settle: Box::new(SettleArgs::default()),
             plan: self.plan.clone(),
             scenario: None,
             health: None,

@@ -25,7 +25,7 @@ mod survey;
 mod work;
 
 pub use assemble::Passed;
-pub(crate) use bytes::{hash, plain, plain_hash};
+pub(crate) use bytes::{address, hash, plain, plain_hash};
 pub use config::{FactoryArg, NodeConfig};
 pub use link::LinkError;
 pub(crate) use reader::NodeReader;
@@ -51,6 +51,12 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// The component that owns the thread.
 pub(crate) const OWNER: &str = "source";
+
+/// What the node answered to each question.
+pub(crate) type Answers = Result<Vec<Result<Value, CallError>>, AskError>;
+
+/// Is given the answers on the node's thread. It must not block. It may be dropped uncalled, if the thread ends.
+pub(crate) type Reply = Box<dyn FnOnce(Answers) + Send>;
 
 /// Is told of every header. It must not block.
 pub type OnHead = Box<dyn FnMut(Head) + Send>;
@@ -128,7 +134,30 @@ impl Asker {
         self.wait(wait, |reply| Command::Ask {
             requests,
             attempts,
-            reply,
+            // Whoever does not wait any more has dropped its end.
+            reply: Box::new(move |answers| drop(reply.send(answers))),
+        })
+    }
+
+    /// Asks the node, once, and does not wait: `reply` is called with the answers, if they come.
+    pub(crate) fn ask_then(
+        &self,
+        requests: Vec<Request>,
+        reply: impl FnOnce(Answers) + Send + 'static,
+    ) -> Result<(), AskError> {
+        self.send(Command::Ask {
+            requests,
+            attempts: 1,
+            reply: Box::new(reply),
+        })
+    }
+
+    /// Asks the node, once, on a connection of its own that ends with the answers, and blocks until they are there.
+    pub(crate) fn ask_apart(&self, requests: Vec<Request>, wait: Duration) -> Answers {
+        self.wait(wait, |reply| Command::AskApart {
+            requests,
+            wait,
+            reply: Box::new(move |answers| drop(reply.send(answers))),
         })
     }
 

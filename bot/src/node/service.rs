@@ -6,11 +6,11 @@
 //! - A loss is told once per installed link, after the link is gone.
 
 use super::assemble::{Assembler, head};
-use super::link::{Link, LinkError};
+use super::link::{Link, LinkError, call_line};
 use super::status::{self, NodeStatus};
 use super::survey::{SurveyError, survey};
 use super::work::{Assembled, Work};
-use super::{AskError, Following, Found, NodeConfig};
+use super::{AskError, Following, Found, NodeConfig, Reply};
 use crate::source::Event;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -20,14 +20,14 @@ use regatta_chain::ask::{Filter, ask};
 use regatta_chain::follow::{Answer, CallId, ChainEvent, FollowConfig, Follower};
 use regatta_chain::pools::Listed;
 use regatta_chain::read::{self, Reader};
-use regatta_chain::rpc::{CallError, Request, SubscriptionId};
+use regatta_chain::rpc::{Request, SubscriptionId};
 use regatta_chain::transport::Closed;
 use regatta_chain::types::Log;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::AbortHandle;
@@ -52,7 +52,12 @@ pub(super) enum Command {
     Ask {
         requests: Vec<Request>,
         attempts: u32,
-        reply: SyncSender<Result<Vec<Result<Value, CallError>>, AskError>>,
+        reply: Reply,
+    },
+    AskApart {
+        requests: Vec<Request>,
+        wait: Duration,
+        reply: Reply,
     },
     Stop,
 }
@@ -204,6 +209,11 @@ impl Service<'_> {
                 attempts,
                 reply,
             } => self.ask(requests, attempts, reply),
+            Command::AskApart {
+                requests,
+                wait,
+                reply,
+            } => self.ask_apart(requests, wait, reply),
             Command::Stop => {}
         }
     }
@@ -340,14 +350,26 @@ impl Service<'_> {
         });
     }
 
-    fn ask(
-        &self,
-        requests: Vec<Request>,
-        attempts: u32,
-        reply: SyncSender<Result<Vec<Result<Value, CallError>>, AskError>>,
-    ) {
+    fn ask_apart(&self, requests: Vec<Request>, wait: Duration, reply: Reply) {
+        let config = Arc::clone(&self.config);
+        tokio::spawn(async move {
+            let limits = read::Limits {
+                attempts: 1,
+                ..config.reading
+            };
+            let asked = async {
+                let (line, _) = call_line(&config).await?;
+                let reader = Reader::new(&line.client, alloy_primitives::B256::ZERO, limits);
+                Ok(reader.values(&requests).await?)
+            };
+            let answers = tokio::time::timeout(wait, asked).await;
+            reply(answers.unwrap_or(Err(AskError::TimedOut(wait))));
+        });
+    }
+
+    fn ask(&self, requests: Vec<Request>, attempts: u32, reply: Reply) {
         let Some((_, link)) = &self.link else {
-            let _ = reply.send(Err(AskError::NotConnected));
+            reply(Err(AskError::NotConnected));
             return;
         };
         let client = link.calls.client.clone();
@@ -358,7 +380,7 @@ impl Service<'_> {
         tokio::spawn(async move {
             let reader = Reader::new(&client, alloy_primitives::B256::ZERO, limits);
             let answers = reader.values(&requests).await;
-            let _ = reply.send(answers.map_err(AskError::Call));
+            reply(answers.map_err(AskError::Call));
         });
     }
 

@@ -11,6 +11,7 @@ use super::{GROUP, REGISTRATION_WINDOW};
 use crate::cycles::Cycle;
 use crate::evm::{EvmAnswer, EvmArena, EvmJob};
 use crate::partition::{Partition, PartitionError, Policy};
+use crate::settle::SubmitJob;
 use crate::verify::VerifyJob;
 use regatta_core::outcome::{FuseTrip, Tally};
 use regatta_core::plan::FleetPlan;
@@ -37,6 +38,8 @@ pub enum Unit {
     Evm(Box<EvmJob>),
     /// Verifier: compare the reserves of a block with what the source says of it.
     Verify(Box<VerifyJob>),
+    /// Submitter: sign a transaction.
+    Submit(Box<SubmitJob>),
 }
 
 /// What a unit yields.
@@ -58,6 +61,8 @@ pub enum Output {
     Evm(Box<EvmAnswer>),
     /// The block with what was found out.
     Verified(Box<VerifyJob>),
+    /// The signed transaction.
+    Submitted(Box<SubmitJob>),
 }
 
 /// The workload: the world that every unit reads.
@@ -177,6 +182,10 @@ impl Workload for Arbitrage {
                 job.run();
                 Output::Verified(job)
             }
+            Unit::Submit(mut job) => {
+                job.run();
+                Output::Submitted(job)
+            }
         }
     }
 }
@@ -186,6 +195,19 @@ pub(crate) const SIM_WINDOW: u32 = 4;
 
 /// Comparisons that the verifier keeps outstanding.
 const VERIFY_WINDOW: u32 = 1;
+
+/// Signatures that the settler keeps outstanding: nonces are given out one after the other.
+const SUBMIT_WINDOW: u32 = 1;
+
+/// The fleet of a bot that settles, too.
+#[must_use]
+pub(crate) fn settling(config: FleetConfig) -> FleetConfig {
+    config.lane(WorkerRole::Submitter, SUBMIT_WINDOW).window(
+        "settler",
+        WorkerRole::Submitter,
+        SUBMIT_WINDOW,
+    )
+}
 
 /// The fleet of the bot: the shipped roles by `plan`, a lane for each role that has work, and the
 /// windows of the producers.

@@ -12,6 +12,7 @@ mod canonical;
 mod chain;
 mod distrust;
 mod record;
+mod settlement;
 mod text;
 
 pub use canonical::canonical;
@@ -23,6 +24,8 @@ pub use record::{
     ScenarioTiming, SeatsRecord, SummaryRecord, SummaryTiming, VerifierRecord, WinnerRecord,
 };
 
+pub use crate::settle::SettlementRecord;
+pub use settlement::SettlingRecord;
 pub(crate) use text::{cores, write_seats, write_shares};
 
 use std::io::{self, Write};

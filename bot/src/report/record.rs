@@ -2,7 +2,9 @@
 
 use super::chain::{MissedRecord, QuarantineRecord, RegisteredRecord, RetractRecord};
 use super::distrust::{DistrustRecord, EvmRecord};
+use super::settlement::SettlingRecord;
 use crate::market::{Address, UntrustedText};
+use crate::settle::SettlementRecord;
 use crate::source::BlockHash;
 use serde::Serialize;
 
@@ -26,6 +28,8 @@ pub enum Record {
     Registered(RegisteredRecord),
     /// One per record that was published for a block that was reverted.
     Retract(RetractRecord),
+    /// What came of a settlement, or that it is open again.
+    Settlement(SettlementRecord),
     /// The end of a scenario.
     Scenario(ScenarioRecord),
     /// Last.
@@ -384,6 +388,8 @@ pub struct SummaryTiming {
     pub ledger: Vec<LaneRecord>,
     /// What the verifier did, if there was one.
     pub verifier: Option<VerifierRecord>,
+    /// What settling came to, if there was any.
+    pub settlement: Option<Box<SettlingRecord>>,
 }
 
 /// What the verifier did with the blocks that were published.

@@ -78,7 +78,7 @@ impl fmt::Display for Mark {
         }
         match self.reason {
             Reason::TokenLies => {
-                f.write_str(": what arrives is less than what was sent, or none")?
+                f.write_str(": what arrives is less than what was sent, or none")?;
             }
             Reason::FeeDiffers {
                 configured,
@@ -142,15 +142,15 @@ impl What {
 }
 
 impl Marks {
-    pub(super) fn add(&mut self, market: &Market, what: What, reason: Reason, at: Address) {
+    pub(super) fn add(&mut self, of: &Market, what: What, reason: Reason, at: Address) {
         let (new, marked) = match what {
             What::Token(token) => (
                 self.tokens.insert(token),
-                Marked::Token(market.token(token).address),
+                Marked::Token(of.token(token).address),
             ),
             What::Exchange(exchange) => (
                 self.exchanges.insert(exchange),
-                Marked::Exchange(market.exchange(exchange).name.clone()),
+                Marked::Exchange(of.exchange(exchange).name.clone()),
             ),
             What::Pool(pool) => (self.pools.insert(pool), Marked::Pool),
         };

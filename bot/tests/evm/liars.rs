@@ -109,7 +109,7 @@ fn a_fork_with_another_fee_is_named_with_what_it_takes() {
         panic!("{mark:?}")
     };
     assert_eq!(configured, 3000);
-    assert!(least <= 2500 && 2500 <= most && most < 3000, "{mark:?}");
+    assert!(least <= 2500 && (2500..3000).contains(&most), "{mark:?}");
     assert!(mark.to_string().contains("--factory ADDRESS:25"), "{mark}");
     for result in &results {
         let traded = pools(result, &fleet);

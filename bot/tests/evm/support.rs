@@ -154,14 +154,14 @@ impl Chain {
         } else if let Some(id) = pool {
             let pool = self.market.pool(id);
             let token = |id| account(self.market.token(id).address).into_word().into();
-            let [reserve0, reserve1] = reserves[id.index()];
+            let [of_0, of_1] = reserves[id.index()];
             let shrunk = u128::from(self.drained == Some(id));
             match slot {
                 pair::TOKEN_0 => token(pool.token0),
                 pair::TOKEN_1 => token(pool.token1),
                 pair::RESERVES => Reserves {
-                    reserve0: U112::from(reserve0 - shrunk),
-                    reserve1: U112::from(reserve1),
+                    reserve0: U112::from(of_0 - shrunk),
+                    reserve1: U112::from(of_1),
                     timestamp: 1,
                 }
                 .pack(),

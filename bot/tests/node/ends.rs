@@ -114,7 +114,7 @@ fn questions_end_with_the_connection() {
     assert_eq!(ask(&rig).unwrap(), [Ok(json!("0x7"))]);
     rig.node.on("eth_gasPrice", |_| Reply::Drop);
     assert!(matches!(ask(&rig), Err(AskError::Call(_))));
-    rig.lost.recv().unwrap();
+    rig.is_lost();
     assert!(matches!(ask(&rig), Err(AskError::NotConnected)));
     rig.connect();
     rig.node.on("eth_gasPrice", |_| Reply::Result(json!("0x8")));

@@ -90,7 +90,7 @@ fn a_pool_that_was_made_unseen_is_found() {
     let mut rig = Rig::with(node(), |config| config.follow.backfill_blocks = 3);
     rig.step(0);
     rig.node.drop_connections();
-    rig.lost.recv().unwrap();
+    rig.is_lost();
     rig.node.extend(make(&rig, 9));
     for number in 1..8 {
         rig.node.extend(step(number));
@@ -111,7 +111,7 @@ fn a_connection_lost_over_a_new_pool_costs_nothing_else() {
     let logs = make(&rig, 9);
     rig.node.on("eth_call", |_| regatta_fake_node::Reply::Drop);
     rig.node.extend(logs);
-    rig.lost.recv().unwrap();
+    rig.is_lost();
     rig.node.off("eth_call");
     rig.connect();
     rig.step(1);
@@ -131,7 +131,7 @@ fn a_block_that_cannot_be_put_together_gives_the_connection_up() {
     rig.node
         .on("eth_call", |_| regatta_fake_node::Reply::Silence);
     rig.node.extend(logs);
-    rig.lost.recv().unwrap();
+    rig.is_lost();
     rig.node.off("eth_call");
     rig.connect();
     rig.step(1);

@@ -194,9 +194,14 @@ impl Rig {
         }
     }
 
+    /// Waits for the loss of the connection.
+    pub(crate) fn is_lost(&self) {
+        self.lost.recv_timeout(FAR).unwrap();
+    }
+
     /// Waits for the loss of the connection and connects again.
     pub(crate) fn lose(&mut self) {
-        self.lost.recv_timeout(FAR).unwrap();
+        self.is_lost();
         self.connect();
     }
 

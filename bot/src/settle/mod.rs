@@ -65,3 +65,6 @@ pub fn settle(command: &SettleCommand, out: impl Write) -> Result<(), SettleErro
         SettleVerb::Ledger(args) => show::show(args, out),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::answer::Knowledge;
+use crate::contracts::Contracts;
 use crate::serve::{Address, Shared, serve};
 use crate::state::{Out, State};
 use crate::{Batches, Call, Door, FakeChain, FakeLog, Faults, Listen, Reorg, Reply, Script};
@@ -87,11 +88,13 @@ impl FakeNode {
             handlers,
             chain,
             faults,
+            contracts,
             batches,
             door,
             silent_after,
         } = script;
         let mut state = State::new(Knowledge::new(chain, faults), handlers);
+        state.knowledge.contracts = contracts;
         state.batches = batches;
         state.door = door;
         state.silent_after = silent_after;
@@ -205,6 +208,12 @@ impl FakeNode {
     /// Reads its chain, or changes it without a word to the subscriptions.
     pub fn chain<R>(&self, look: impl FnOnce(&mut FakeChain) -> R) -> R {
         self.shared.with(|state| look(&mut state.knowledge.chain))
+    }
+
+    /// Changes its contracts.
+    pub fn contracts(&self, change: impl FnOnce(&mut Contracts)) {
+        self.shared
+            .with(|state| change(state.knowledge.contracts.get_or_insert_default()));
     }
 
     /// Adds a block with `logs`, announces it, and returns its hash.

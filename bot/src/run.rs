@@ -22,10 +22,11 @@ use crate::source::SourceError;
 use crate::source::embedded::{ConfigError, GenerateError};
 use crate::start;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use regatta_core::host::EnqueueError;
 use regatta_core::plan::BootRefused;
 use regatta_core::role::WorkerRole;
 use regatta_portable::census::CensusError;
-use regatta_portable::{BootError, Census, EdgeDelivery, Fleet};
+use regatta_portable::{BootError, Census, EdgeDelivery, Failure, Fleet};
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -144,6 +145,30 @@ impl RunError {
     #[must_use]
     pub fn is_reader_gone(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Whether it is that the fleet takes and runs nothing more, which it does at a stop.
+    pub(crate) const fn is_closed_fleet(&self) -> bool {
+        matches!(
+            self,
+            Self::Crawl(
+                CrawlError::Refused {
+                    error: EnqueueError::Closed { .. },
+                    ..
+                } | CrawlError::Failed {
+                    failure: Failure::Closed | Failure::NotRun,
+                    ..
+                }
+            ) | Self::Pump(
+                PumpError::Refused {
+                    error: EnqueueError::Closed { .. },
+                    ..
+                } | PumpError::Failed {
+                    failure: Failure::Closed | Failure::NotRun,
+                    ..
+                }
+            )
+        )
     }
 
     /// The exit code.

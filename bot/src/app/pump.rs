@@ -187,6 +187,10 @@ fn live(shared: &Shared, runtime: &Handle, id: ComponentId) {
         }
         // Cut off, it finds what it needs gone: that is no failure of its own.
         Ok(Err(error)) if stage.is_cut() => tracing::debug!("the pump was cut off: {error}"),
+        // So is one that is late to be cut off: the fence and the fleet's end come at the same time.
+        Ok(Err(error)) if error.is_closed_fleet() && runtime.deadline().is_some() => {
+            tracing::debug!("the fleet ended before the pump: {error}");
+        }
         Ok(Err(error)) => {
             stage.fail(error);
             runtime.failed(id);

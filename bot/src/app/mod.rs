@@ -21,6 +21,7 @@ mod health;
 mod node;
 mod pump;
 mod quarantine;
+mod record;
 mod recorder;
 mod signals;
 mod source;

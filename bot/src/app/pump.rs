@@ -242,7 +242,7 @@ fn work(shared: &Shared) -> Result<(), RunError> {
         return stage.emit_of_pump(Record::Scenario(record));
     }
     let feed = stage.take_feed().ok_or(RunError::Cut)?;
-    let record = RunRecord::of(stage);
+    let written = RunRecord::of(stage);
     let began = Instant::now();
     let sampling = Sampling::new(fleet.as_ref());
     let watch = Interruptible {
@@ -254,14 +254,14 @@ fn work(shared: &Shared) -> Result<(), RunError> {
         Err(CrawlError::Interrupted { path, given_up }) => {
             tracing::warn!("stopped during the crawl, after {path} paths");
             stage.totals().give_up(given_up);
-            return record.end();
+            return written.end();
         }
         crawled => crawled?,
     };
     let record = crawl_record(stage, crawled, began.elapsed());
     stage.emit_of_pump(Record::Crawl(record))?;
     shared.following.store(true, Ordering::Release);
-    follow(shared, fleet, feed, record, &watch)
+    follow(shared, fleet, feed, written, &watch)
 }
 
 /// Follows the blocks to their end.
@@ -269,7 +269,7 @@ fn follow(
     shared: &Shared,
     fleet: &Fleet<Arbitrage>,
     mut feed: Feed,
-    mut record: RunRecord<'_>,
+    mut written: RunRecord<'_>,
     watch: &dyn Watch,
 ) -> Result<(), RunError> {
     let stage = &shared.stage;
@@ -289,7 +289,7 @@ fn follow(
         if feed.next(&mut events, watch, follower.is_growing())? == FeedNext::End {
             break;
         }
-        events = record.take(events)?;
+        events = written.take(events)?;
         let blocks = || {
             let blocks = events.iter().filter_map(|event| match event {
                 Event::Block(Block { number, .. })
@@ -324,7 +324,7 @@ fn follow(
     let given_up = follower.finish(&mut |said| say(stage, fleet, said))?;
     stage.totals().give_up(given_up);
     stage.totals().elapsed = began.elapsed();
-    record.end()
+    written.end()
 }
 
 /// Adds it up and hands it on.

@@ -35,7 +35,7 @@ fn what_a_node_does_is_in_the_file_in_its_order() {
     for missed in [2, 200] {
         rig.node.door(Door::Shut);
         rig.node.drop_connections();
-        (0..missed).for_each(|n| drop(rig.node.extend(step(n))));
+        rig.burst(0..missed);
         rig.node.door(Door::Open);
         rig.until_caught_up(&mut capture);
     }

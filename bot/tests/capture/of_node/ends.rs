@@ -1,6 +1,6 @@
 //! How a capture from a node ends.
 
-use super::rig::{Capture, Rig, step};
+use super::rig::{Capture, Rig};
 use crate::{exits, read};
 use regatta_bot::capture::Tail;
 use regatta_fake_node::Door;
@@ -12,7 +12,7 @@ fn killed_it_leaves_the_beginning_of_what_was_said() {
     let mut capture = rig.start(&[]);
     rig.follow(&mut capture, 0..20);
     // While more comes.
-    (20..400).for_each(|n| drop(rig.node.extend(step(n))));
+    rig.burst(20..120);
     capture.0.kill().unwrap();
     capture.0.wait().unwrap();
     let read = rig.read();
@@ -52,7 +52,7 @@ fn it_ends_after_as_many_blocks_as_were_wanted() {
     let rig = Rig::new();
     let mut capture = rig.start(&["--blocks", "5"]);
     rig.until_caught_up(&mut capture);
-    (0..9).for_each(|n| drop(rig.node.extend(step(n))));
+    rig.burst(0..9);
     let code = capture.ended();
     assert_eq!(code, Some(0), "{}", capture.stderr());
     let read = rig.read();
@@ -76,7 +76,8 @@ fn a_file_that_takes_no_more_ends_it_with_the_error() {
     command.args(["-c", &limited, "sh"]).args(rig.args(&[]));
     let mut capture = Capture::start(command);
     rig.until_caught_up(&mut capture);
-    (0..500).for_each(|n| drop(rig.node.extend(step(n))));
+    // The record of a block is longer than a twentieth of the limit.
+    rig.burst(0..100);
     let code = capture.ended();
     let said = capture.stderr();
     assert_eq!(code, Some(1), "{said}");

@@ -33,10 +33,10 @@ pub(super) const fn units(count: u128) -> u128 {
     count * 1_000_000_000_000_000_000
 }
 
-/// A move of one of the first three pools.
+/// A move of one of the first three pools, by far more than the fees of a cycle.
 pub(super) fn step(number: u64) -> Vec<FakeLog> {
     let which = u8::try_from(number % 3).unwrap();
-    let more = units(u128::from(number % 97 + 1));
+    let more = units(20 * u128::from(number % 97 + 1));
     vec![sync(pool(which), units(1000) + more, units(1000))]
 }
 
@@ -119,6 +119,13 @@ impl Rig {
                 _ => false,
             })
         });
+    }
+
+    /// Adds blocks of these steps at once.
+    pub(super) fn burst(&self, steps: std::ops::Range<u64>) {
+        for number in steps {
+            self.node.extend(step(number));
+        }
     }
 
     pub(super) fn read(&self) -> Read {

@@ -132,6 +132,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pools", "seed", "block_time", "scenario", "rpc"])]
     pub capture: Option<PathBuf>,
 
+    /// Write what the source says to this file too, as a capture: each event before it is acted upon. The file must not be
+    /// there yet.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["capture", "scenario"])]
+    pub record: Option<PathBuf>,
+
     /// Take a capture that has no end record, because it was cut off, for an error.
     #[arg(long, requires = "capture")]
     pub strict: bool,

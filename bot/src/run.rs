@@ -2,7 +2,7 @@
 
 pub use crate::app::SetLog;
 use crate::app::{self, Ready, Signals, Stage};
-use crate::capture::ReadError;
+use crate::capture::{self, ReadError, WriteError};
 use crate::cli::{RunArgs, SimArg};
 use crate::config::ConfigFile;
 use crate::cycles::{CycleGraph, GraphError};
@@ -31,6 +31,7 @@ use regatta_portable::census::CensusError;
 use regatta_portable::{BootError, Census, EdgeDelivery, Failure, Fleet};
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -77,6 +78,14 @@ pub enum RunError {
         file: UntrustedText,
         /// What is wrong with it.
         error: ReadError,
+    },
+    /// What the source says cannot be written down.
+    #[error("--record {file}: {error}")]
+    Record {
+        /// The file.
+        file: UntrustedText,
+        /// Why.
+        error: WriteError,
     },
     /// No blocks can be made up.
     #[error(transparent)]
@@ -154,6 +163,11 @@ pub enum RunError {
 }
 
 impl RunError {
+    pub(crate) fn of_record(path: &Path, error: WriteError) -> Self {
+        let file = UntrustedText::with_limit(&path.to_string_lossy(), usize::MAX);
+        Self::Record { file, error }
+    }
+
     /// Whether it is that whoever reads the records has had enough.
     #[must_use]
     pub fn is_reader_gone(&self) -> bool {
@@ -219,6 +233,7 @@ impl RunError {
             | Self::Pump(PumpError::World { .. })
             | Self::Output(_)
             | Self::Executor(_)
+            | Self::Record { .. }
             | Self::ComponentFailed { .. }
             | Self::Cut => Exit::Failed,
             Self::Pump(PumpError::Fuse { .. }) => Exit::FuseTripped,
@@ -281,8 +296,8 @@ pub fn run(
     let bins = plan.keys(WorkerRole::Solver.id());
     let bound = machine::affinity(&plan, &findings, &args.plan);
     let seats = Seats::choose(&args.plan, bound.0);
-    let record = machine::seats_record(&plan, bound, Some(seats.wake()));
-    let mut plan_record = plan::record(&plan, &findings, record);
+    let seats_record = machine::seats_record(&plan, bound, Some(seats.wake()));
+    let mut plan_record = plan::record(&plan, &findings, seats_record);
     let services = app::rows(args);
     plan_record
         .census
@@ -299,6 +314,13 @@ pub fn run(
     if args.scenario.is_some() {
         config = config.edges(EdgeDelivery::Suppress);
     }
+    let record = match &args.record {
+        Some(path) => {
+            let created = capture::create(path, &start.header(), false);
+            Some(created.map_err(|error| RunError::of_record(path, error))?)
+        }
+        None => None,
+    };
     let ready = Ready {
         args: args.clone(),
         plan,
@@ -310,6 +332,7 @@ pub fn run(
         config,
         settlement,
         out: Box::new(out),
+        record,
         file,
         set_log: outside.set_log.unwrap_or_else(|| Box::new(|_| ())),
     };

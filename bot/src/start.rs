@@ -210,7 +210,7 @@ pub(crate) fn of_source(args: &SourceArgs, tokens: Option<u32>) -> Result<Start,
 
 impl Start {
     /// The base token's place in the market.
-    fn base_id(&self) -> Result<TokenId, GraphError> {
+    pub(crate) fn base_id(&self) -> Result<TokenId, GraphError> {
         let found = self.market.token_by_address(self.base);
         found.ok_or_else(|| GraphError::UnknownBase {
             base: self.base,

@@ -22,6 +22,8 @@ mod health;
 mod node;
 mod pump;
 mod quarantine;
+mod record;
+mod recorder;
 mod settler;
 mod signals;
 mod source;
@@ -29,6 +31,7 @@ mod stage;
 mod threads;
 mod verifier;
 
+pub(crate) use recorder::{Counts, RecordError, record};
 pub(crate) use signals::Asked;
 pub use signals::Signals;
 pub use stage::SetLog;
@@ -68,12 +71,21 @@ fn registered(
     }
 }
 
+/// A node's component with its place in the graph.
+fn source_at(component: Box<dyn Component>) -> Registered<'static> {
+    let mut registered = registered("source", &[], Plane::Data, component);
+    registered.spec.policy = Some(node::RECONNECT);
+    registered
+}
+
 /// Runs the components of `stage` to their end.
 pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), RunError> {
     let faults = &stage.args().inject;
     let mut components = Vec::new();
     if let Some(signals) = signals {
-        let component = signals::component(stage, signals);
+        let of_stage = Arc::clone(stage);
+        let reload = Arc::new(move || of_stage.reload());
+        let component = signals::component(stage.census(), signals, reload);
         components.push(registered("signals", &[], Plane::Control, component));
     }
     if let Some(addr) = stage.args().health {
@@ -89,12 +101,7 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
         registered("drain", &[], Plane::Data, drain::component(stage)),
         registered("fleet", &["drain"], Plane::Data, fleet::component(stage)),
         match stage.asker() {
-            Some(asker) => {
-                let component = node::component(stage, asker);
-                let mut registered = registered("source", &[], Plane::Data, component);
-                registered.spec.policy = Some(node::RECONNECT);
-                registered
-            }
+            Some(asker) => source_at(node::component(stage, asker)),
             None => registered("source", &[], Plane::Data, source::component(stage)),
         },
     ]);

@@ -1,6 +1,7 @@
 //! The block pump as a component: a thread that crawls and then follows the blocks.
 
 use super::quarantine;
+use super::record::RunRecord;
 use super::stage::{FATAL_BLOCK, Stage};
 use crate::cli::SimArg;
 use crate::evm::{Limits, Machine, NodeStates};
@@ -243,6 +244,7 @@ fn work(shared: &Shared) -> Result<(), RunError> {
         return stage.emit_of_pump(Record::Scenario(record));
     }
     let feed = stage.take_feed().ok_or(RunError::Cut)?;
+    let written = RunRecord::of(stage);
     let began = Instant::now();
     let sampling = Sampling::new(fleet.as_ref());
     let watch = Interruptible {
@@ -254,14 +256,14 @@ fn work(shared: &Shared) -> Result<(), RunError> {
         Err(CrawlError::Interrupted { path, given_up }) => {
             tracing::warn!("stopped during the crawl, after {path} paths");
             stage.totals().give_up(given_up);
-            return Ok(());
+            return written.end();
         }
         crawled => crawled?,
     };
     let record = crawl_record(stage, crawled, began.elapsed());
     stage.emit_of_pump(Record::Crawl(record))?;
     shared.following.store(true, Ordering::Release);
-    follow(shared, fleet, feed, &watch)
+    follow(shared, fleet, feed, written, &watch)
 }
 
 /// Follows the blocks to their end.
@@ -269,6 +271,7 @@ fn follow(
     shared: &Shared,
     fleet: &Fleet<Arbitrage>,
     mut feed: Feed,
+    mut written: RunRecord<'_>,
     watch: &dyn Watch,
 ) -> Result<(), RunError> {
     let stage = &shared.stage;
@@ -291,6 +294,7 @@ fn follow(
         if feed.next(&mut events, watch, follower.is_growing())? == FeedNext::End {
             break;
         }
+        events = written.take(events)?;
         let blocks = || {
             let blocks = events.iter().filter_map(|event| match event {
                 Event::Block(Block { number, .. })
@@ -328,7 +332,7 @@ fn follow(
     let given_up = follower.finish(&mut |said| say(stage, fleet, said))?;
     stage.totals().give_up(given_up);
     stage.totals().elapsed = began.elapsed();
-    Ok(())
+    written.end()
 }
 
 /// The machine, if candidates are to run as bytecode.

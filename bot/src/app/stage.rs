@@ -1,5 +1,6 @@
 //! What the components of a run share.
 
+use crate::capture::Writer;
 use crate::cli::{FaultKind, Hook, LogArg, RunArgs};
 use crate::config::ConfigFile;
 use crate::cycles::CycleGraph;
@@ -16,6 +17,7 @@ use crate::tally::Totals;
 use crate::verify::ReserveReader;
 use regatta_core::plan::FleetPlan;
 use regatta_portable::{Census, Fleet, FleetConfig};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +44,7 @@ pub(crate) struct Ready {
     pub(crate) config: FleetConfig,
     pub(crate) settlement: Option<Opened>,
     pub(crate) out: Out,
+    pub(crate) record: Option<Writer<File>>,
     pub(crate) file: ConfigFile,
     pub(crate) set_log: SetLog,
 }
@@ -61,6 +64,7 @@ pub(crate) struct Stage {
     graph: Arc<CycleGraph>,
     census: Census,
     out: Mutex<Option<Out>>,
+    record: Mutex<Option<Writer<File>>>,
     dispatch: Dispatch,
     boot: Mutex<Option<Boot>>,
     origin: Origin,
@@ -102,6 +106,7 @@ impl Stage {
             seats: ready.seats,
             census,
             out: Mutex::new(Some(ready.out)),
+            record: Mutex::new(ready.record),
             boot: Mutex::new(Some(Boot {
                 workload: ready.workload,
                 config: ready.config,
@@ -243,6 +248,11 @@ impl Stage {
     /// Where the run writes to; once.
     pub(crate) fn take_out(&self) -> Option<Out> {
         lock(&self.out).take()
+    }
+
+    /// Where what the source says is written down, if it is; once.
+    pub(crate) fn take_record(&self) -> Option<Writer<File>> {
+        lock(&self.record).take()
     }
 
     pub(crate) fn set_drain(&self, drain: Drain) {

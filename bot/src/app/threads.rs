@@ -39,6 +39,27 @@ const SERVICES: [Service; 10] = [
     service("pump", "pump", "rg-pump", 1, |_| true),
 ];
 
+/// The threads of a capture from a node, which has no plan and no fleet.
+const OF_CAPTURE: [(&str, &str); 3] = [
+    ("signals", "signals"),
+    ("source", "node"),
+    ("recorder", "recorder"),
+];
+
+/// What the components of a capture claim.
+pub(super) fn claims_of_capture(components: &[&'static str]) -> Vec<ThreadClaim<'static>> {
+    let there = OF_CAPTURE
+        .iter()
+        .filter(|(owner, _)| components.contains(owner));
+    there
+        .map(|(owner, resource)| ThreadClaim {
+            resource,
+            owner,
+            count: 1,
+        })
+        .collect()
+}
+
 const fn service(
     component: &'static str,
     resource: &'static str,

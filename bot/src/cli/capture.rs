@@ -90,6 +90,7 @@ impl ReplayArgs {
                 most_pools: 20_000,
             },
             capture: Some(self.file.clone()),
+            record: None,
             strict: self.strict,
             max_hops: self.max_hops,
             top: self.top,

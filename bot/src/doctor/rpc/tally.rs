@@ -164,13 +164,13 @@ mod tests {
         }
     }
 
-    fn quantiles(samples: u64, p50: u64, p90: u64, max: u64) -> Option<Quantiles> {
-        Some(Quantiles {
+    fn quantiles(samples: u64, p50: u64, p90: u64, max: u64) -> Quantiles {
+        Quantiles {
             samples,
             p50,
             p90,
             max,
-        })
+        }
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         let record = tally.record(60, 0);
         assert_eq!((record.heads, record.heads_repeated), (6, 1));
         assert_eq!((record.heads_missing, record.reorgs), (2, 3));
-        assert_eq!(record.arrival_interval_us, quantiles(5, 10, 20, 20));
+        assert_eq!(record.arrival_interval_us, Some(quantiles(5, 10, 20, 20)));
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!((record.logs, record.logs_removed), (4, 1));
         assert_eq!((record.blocks_with_logs, record.logs_before_header), (2, 1));
         assert_eq!(record.logs_without_header, 1);
-        assert_eq!(record.log_lag_us, quantiles(2, 0, 70, 70));
+        assert_eq!(record.log_lag_us, Some(quantiles(2, 0, 70, 70)));
     }
 
     #[test]
@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(tally.compared_loaded(), 2);
         let stall = tally.record(1, 200).stall;
         assert_eq!(stall.calls, 200);
-        assert_eq!(stall.idle_us, quantiles(1, 5, 5, 5));
-        assert_eq!(stall.loaded_us, quantiles(2, 0, 90, 90));
+        assert_eq!(stall.idle_us, Some(quantiles(1, 5, 5, 5)));
+        assert_eq!(stall.loaded_us, Some(quantiles(2, 0, 90, 90)));
     }
 
     #[test]

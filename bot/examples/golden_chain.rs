@@ -10,9 +10,6 @@
 //! # Invariants
 //! - A step is made once the capture has the one before, so that nothing is skipped on a slow machine.
 
-use regatta_core::plan::LaneBinding;
-use regatta_portable::Census;
-use regatta_portable::census::ThreadSpec;
 use std::error::Error;
 use std::io;
 use std::path::Path;
@@ -77,17 +74,13 @@ fn main() -> Outcome<()> {
     let Command::Capture(args) = Cli::try_parse_from(args)?.command else {
         return Err("not a capture".into());
     };
-    let spec = ThreadSpec {
-        kernel_name: "capture".to_owned(),
-        name: "golden/capture".to_owned(),
-        owner: "golden".to_owned(),
-        role: "capture".to_owned(),
-        sizing: "one".to_owned(),
-        binding: LaneBinding::Pinned,
-    };
-    let running = Census::new().spawn(spec, move || {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no thread of the product: the chain is moved while it captures"
+    )]
+    let running = thread::spawn(move || {
         capture(&args, io::stdout(), None).map_err(|error| error.to_string())
-    })?;
+    });
     let caught_up = |node: &mut Anvil| -> Outcome<()> {
         let head = node.rpc().head()?.hash;
         let end = Instant::now() + FAR;
@@ -104,9 +97,9 @@ fn main() -> Outcome<()> {
         match part {
             1 => drop(mover.reorg(&mut node, DEPTH)?),
             2 => {
-                let pools = &mover.market().pools;
-                let [first, second] =
-                    apart(&pools.iter().map(|pool| pool.tokens)).ok_or("all are paired")?;
+                let pools = mover.market().pools.iter().map(|pool| pool.tokens);
+                let pools: Vec<_> = pools.collect();
+                let [first, second] = apart(&pools).ok_or("all are paired")?;
                 drop(mover.create_pair(&mut node, [first, second], [1 << 70, 1 << 70])?);
             }
             3 => node.restart()?,
@@ -151,11 +144,11 @@ fn last(file: &str) -> Option<[u8; 32]> {
 }
 
 /// Two tokens without a pool of both, each with one of its own.
-fn apart<T: Copy + PartialEq>(pools: &(impl Iterator<Item = [T; 2]> + Clone)) -> Option<[T; 2]> {
-    let paired = |a: T, b: T| pools.clone().any(|pool| pool == [a, b] || pool == [b, a]);
-    pools.clone().flatten().find_map(|first| {
-        let mut others = pools.clone().flatten();
-        let second = others.find(|second| *second != first && !paired(first, *second))?;
-        Some([first, second])
+fn apart<T: Copy + PartialEq>(pools: &[[T; 2]]) -> Option<[T; 2]> {
+    let paired = |a: T, b: T| pools.iter().any(|pool| *pool == [a, b] || *pool == [b, a]);
+    pools.iter().flatten().find_map(|first| {
+        let mut others = pools.iter().flatten();
+        let second = others.find(|second| *second != first && !paired(*first, **second))?;
+        Some([*first, *second])
     })
 }

@@ -4,6 +4,8 @@
 //! - The process ends with the value, however the test ends.
 //! - No wait is without a deadline.
 
+use crate::said;
+use regatta_chain_lab::rpc::Head;
 use regatta_portable::Census;
 use regatta_portable::census::ThreadSpec;
 use serde_json::Value;
@@ -48,7 +50,7 @@ impl Bot {
     /// `regatta run --json` with these arguments.
     pub(crate) fn start(args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_regatta"))
-            .args(["run", "--json", "--log", "info"])
+            .args(["run", "--json", "--log", "debug"])
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -99,9 +101,21 @@ impl Bot {
         }
     }
 
-    /// Where its probes are answered.
-    pub(crate) fn endpoint(&mut self) -> SocketAddr {
-        let line = self.logs("probes are answered at");
+    /// Reads on until it has published what came of this block and compared it with the node. A node like this one
+    /// answers questions about its last block from the next one's state while it makes that, so it is left in peace.
+    pub(crate) fn is_done_with(&mut self, head: Head) -> Value {
+        let published = self.until("record of the head", |record| {
+            record["type"] == "block" && said::hash(record, "hash") == head.hash
+        });
+        self.logs(&format!("block {} was verified", head.number));
+        published
+    }
+
+    /// Where its probes are answered; it is ready to be asked.
+    pub(crate) fn endpoint(&self) -> SocketAddr {
+        let mut logged = self.logged.iter();
+        let line = logged.find(|line| line.contains("probes are answered at"));
+        let line = line.unwrap_or_else(|| panic!("no endpoint: {:#?}", self.logged));
         line.rsplit("http://")
             .next()
             .unwrap()

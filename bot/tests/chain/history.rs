@@ -1,7 +1,7 @@
 //! What the lab knows of the chain that it made: every block that ever stood, and what it left in the pools.
 
 use alloy_primitives::{Address, B256};
-use regatta_chain_lab::market::Market;
+use regatta_chain_lab::market::{Market, Pool};
 use regatta_chain_lab::mover::{Reorg, Step};
 use regatta_chain_lab::rpc::Head;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,7 @@ pub(crate) struct History {
     blocks: BTreeMap<B256, Known>,
     canonical: Vec<B256>,
     orphaned: BTreeSet<B256>,
+    created: BTreeSet<Address>,
 }
 
 impl History {
@@ -43,15 +44,22 @@ impl History {
             blocks: BTreeMap::from([(head.hash, known)]),
             canonical: vec![head.hash],
             orphaned: BTreeSet::new(),
+            created: BTreeSet::new(),
         };
-        history.know_pools(market);
+        for pool in &market.pools {
+            history.tokens.insert(pool.address, pool.tokens);
+        }
         history
     }
 
-    /// Takes over the pools that have come.
-    pub(crate) fn know_pools(&mut self, market: &Market) {
-        let pools = market.pools.iter().map(|pool| (pool.address, pool.tokens));
-        self.tokens.extend(pools);
+    /// A pool that came later than the layout.
+    pub(crate) fn create(&mut self, pool: &Pool) {
+        self.tokens.insert(pool.address, pool.tokens);
+        self.created.insert(pool.address);
+    }
+
+    pub(crate) fn is_created(&self, pool: Address) -> bool {
+        self.created.contains(&pool)
     }
 
     /// A block on top of its parent.

@@ -68,8 +68,9 @@ impl Lab {
         let (tokens, reserves) = self.missing_pair();
         let step = self.mover.create_pair(&mut self.node, tokens, reserves);
         self.history.step(&step.unwrap());
-        self.history.know_pools(self.mover.market());
-        *self.mover.market().pools.last().unwrap()
+        let pool = *self.mover.market().pools.last().unwrap();
+        self.history.create(&pool);
+        pool
     }
 
     /// The tokens of two deep pools with the base token that have no pool together, and reserves a tenth as deep.

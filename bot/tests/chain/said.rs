@@ -18,6 +18,8 @@ pub(crate) struct Found {
     pub(crate) missed: usize,
     /// Blocks with a trade.
     pub(crate) with_trade: usize,
+    /// The pools of all trades.
+    pub(crate) traded: BTreeSet<Address>,
     /// Trades that were taken back.
     pub(crate) retracted: usize,
     /// Blocks that do not stand and had been published with a trade.
@@ -42,6 +44,14 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// The pools of the trades that a record publishes.
+pub(crate) fn pools(record: &Value) -> BTreeSet<Address> {
+    let hops = list(&record["winners"])
+        .iter()
+        .flat_map(|winner| list(&winner["hops"]));
+    hops.map(|hop| address(&hop["pool"])).collect()
+}
+
 /// Checks each record in turn, and what stands in the end.
 pub(crate) fn check(records: &[Value], history: &History) -> Found {
     let mut found = Found::default();
@@ -49,12 +59,14 @@ pub(crate) fn check(records: &[Value], history: &History) -> Found {
     for record in records {
         match record["type"].as_str().unwrap() {
             "block" => {
-                let ran = Ran::of(record, history, standing.last_ran);
+                let fresh = std::mem::take(&mut standing.fresh);
+                let ran = Ran::of(record, history, standing.last_ran, fresh);
                 ran.reserves_are_the_chains(history);
                 for winner in list(&record["winners"]) {
                     trades::check(winner, &history.block(ran.hash).reserves, history);
                 }
                 standing.publish(record, ran.hash);
+                found.traded.extend(pools(record));
                 found.blocks += 1;
                 found.rereads += usize::from(ran.reread);
                 found.with_trade += usize::from(!list(&record["winners"]).is_empty());
@@ -63,6 +75,7 @@ pub(crate) fn check(records: &[Value], history: &History) -> Found {
                 standing.miss(record);
                 found.missed += 1;
             }
+            "registered" => standing.fresh = true,
             "retract" => {
                 standing.retract(record, history);
                 found.retracted += 1;
@@ -83,10 +96,12 @@ struct Ran<'r> {
     reread: bool,
     /// It builds on the block that ran before it: what moved is what this block moved, and nothing else.
     plain: bool,
+    /// It is the first over the cycles of new pools, which are looked at whether or not they moved.
+    fresh: bool,
 }
 
 impl<'r> Ran<'r> {
-    fn of(record: &'r Value, history: &History, last_ran: Option<B256>) -> Self {
+    fn of(record: &'r Value, history: &History, last_ran: Option<B256>, fresh: bool) -> Self {
         let hash = hash(record, "hash");
         let head = history.block(hash).head;
         let told = (
@@ -100,6 +115,7 @@ impl<'r> Ran<'r> {
             hash,
             reread,
             plain: !reread && last_ran == Some(head.parent),
+            fresh,
         }
     }
 
@@ -114,7 +130,14 @@ impl<'r> Ran<'r> {
             })
             .collect();
         if self.plain {
-            assert_eq!(moved, known.changed, "{}", self.record);
+            let mut others = moved
+                .keys()
+                .filter(|pool| !known.changed.contains_key(*pool));
+            assert!(
+                others.all(|pool| self.fresh && history.is_created(*pool)),
+                "{}",
+                self.record
+            );
         }
         for (pool, reserves) in &moved {
             assert_eq!(Some(reserves), known.reserves.get(pool), "{}", self.record);
@@ -131,6 +154,8 @@ impl<'r> Ran<'r> {
 #[derive(Default)]
 struct Standing {
     last_ran: Option<B256>,
+    /// Cycles over new pools took effect, and no block came since.
+    fresh: bool,
     /// The trades that stand, by height and block.
     trades: BTreeMap<(u64, B256), BTreeSet<String>>,
     /// Blocks that were said to have run, or to be missed and covered.

@@ -68,7 +68,8 @@ pub(crate) fn check(winner: &Value, reserves: &Reserves, history: &History) {
         .collect();
     assert_eq!(told, pools, "{winner}");
     // The profit is said to be the largest: none of these inputs has a larger one.
-    let others = [1_u32, 50, 90, 99, 101, 110, 200].map(|parts| BigUint::from(input) * parts / 100_u32);
+    let others =
+        [1_u32, 50, 90, 99, 101, 110, 200].map(|parts| BigUint::from(input) * parts / 100_u32);
     let near = [input - 1, input + 1].map(BigUint::from);
     for input in others.into_iter().chain(near) {
         let output = sides_of

@@ -5,7 +5,7 @@
 //! - It writes to the same streams as the lab.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -105,18 +105,9 @@ impl Bot {
         }
     }
 
-    /// Whether it follows the chain by now, as its own probe says.
-    pub(crate) fn is_ready(&self) -> bool {
-        let ask = || -> io::Result<bool> {
-            let mut stream = TcpStream::connect_timeout(&self.probes, ANSWER)?;
-            stream.set_read_timeout(Some(ANSWER))?;
-            stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: bot\r\nConnection: close\r\n\r\n")?;
-            let mut status = [0; 12];
-            stream.read_exact(&mut status)?;
-            Ok(status.ends_with(b" 200"))
-        };
-        // While it starts there is nobody there.
-        ask().unwrap_or(false)
+    /// Whether it knows the pools: its probes are answered from then on. Ready it is only once a block has come.
+    pub(crate) fn has_begun(&self) -> bool {
+        TcpStream::connect_timeout(&self.probes, ANSWER).is_ok()
     }
 
     /// Tells it to stop and waits for that. It may have heard the terminal's interrupt already.

@@ -95,7 +95,7 @@ enum Failure {
     Bot(#[from] bot::BotError),
 }
 
-/// Between two looks at whether the bot is ready.
+/// Between two looks at whether the bot has begun.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What the lab did.
@@ -192,7 +192,7 @@ impl Up {
         let mut steps = 1..=self.blocks.unwrap_or(u64::MAX);
         // Reading all pools is slow on this node once the block that they are read at is not its last.
         while let Some(bot) = &mut bot
-            && !bot.is_ready()
+            && !bot.has_begun()
         {
             bot.check()?;
             if interrupts.within(LOOK)? {
@@ -222,7 +222,7 @@ impl Up {
             let step = mover.step(&mut node)?;
             let (number, hash) = (step.head.number, step.head.hash);
             let (changed, reverted) = (step.reserves.len(), step.reverted);
-            write!(out, "block    {number} {hash} pools {changed}")?;
+            write!(out, "mined    {number} {hash} pools {changed}")?;
             if reverted > 0 {
                 write!(out, " reverted {reverted}")?;
             }

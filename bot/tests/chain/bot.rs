@@ -87,6 +87,15 @@ impl Bot {
         }
     }
 
+    /// The record that is as wanted: one that was read already, or the next that comes.
+    pub(crate) fn has_said(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut before = self.lines.iter().map(|line| record(line));
+        match before.find(&wanted) {
+            Some(record) => record,
+            None => self.until(what, wanted),
+        }
+    }
+
     /// Reads the log until a line has this in it, and returns that line.
     pub(crate) fn logs(&mut self, what: &str) -> &str {
         let end = Instant::now() + FAR;

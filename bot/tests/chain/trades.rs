@@ -18,9 +18,9 @@ fn amount_out(amount: &BigUint, [reserve_in, reserve_out]: [u128; 2]) -> BigUint
 }
 
 /// The reserves of a pool as a trade in one direction sees them: of what goes in, of what comes out.
-fn seen(pool: Address, token_in: Address, reserves: &Reserves, history: &History) -> [u128; 2] {
+fn seen(pool: Address, token_in: Address, state: &Reserves, history: &History) -> [u128; 2] {
     let [token0, token1] = history.tokens[&pool];
-    let [reserve0, reserve1] = reserves[&pool];
+    let [reserve0, reserve1] = state[&pool];
     if token_in == token0 {
         [reserve0, reserve1]
     } else {

@@ -1,8 +1,12 @@
 //! The command line.
 
 mod capture;
+mod doctor;
+mod settle;
 
 pub use capture::{CaptureArgs, ReplayArgs};
+pub use doctor::{DoctorArgs, NodeArgs};
+pub use settle::{DeployArgs, LedgerArgs, SettleArgs, SettleCommand, SettleMode, SettleVerb};
 
 use crate::market::Address;
 use crate::node::FactoryArg;
@@ -34,7 +38,9 @@ pub enum Command {
     Capture(CaptureArgs),
     /// Run a capture and compare what it says with what it is to say.
     Replay(ReplayArgs),
-    /// Say what bounds this process, how sure that is, and the plan that follows.
+    /// Create the executor contract, or read a settlement ledger.
+    Settle(SettleCommand),
+    /// Say what bounds this process, how sure that is, and the plan that follows; or, with --rpc, measure a node.
     Doctor(DoctorArgs),
 }
 
@@ -68,24 +74,6 @@ pub struct PlanArgs {
     /// are this process's alone and there is one for each seat.
     #[arg(long, value_enum, value_name = "WHERE")]
     pub affinity: Option<AffinityArg>,
-}
-
-/// What to diagnose.
-#[derive(Debug, clap::Args)]
-pub struct DoctorArgs {
-    /// Diagnose a copy of a machine: a folder with `proc/self/cgroup`, `proc/self/mountinfo`, the control
-    /// groups' files under their mount points, and `affinity`, a list of CPUs such as 0-3,8 in place
-    /// of the process's mask.
-    #[arg(long, value_name = "DIR")]
-    pub root: Option<PathBuf>,
-
-    /// Write one JSON object.
-    #[arg(long)]
-    pub json: bool,
-
-    /// How to plan.
-    #[command(flatten)]
-    pub plan: PlanArgs,
 }
 
 /// Which market, and where its blocks come from.
@@ -144,6 +132,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pools", "seed", "block_time", "scenario", "rpc"])]
     pub capture: Option<PathBuf>,
 
+    /// Write what the source says to this file too, as a capture: each event before it is acted upon. The file must not be
+    /// there yet.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["capture", "scenario"])]
+    pub record: Option<PathBuf>,
+
     /// Take a capture that has no end record, because it was cut off, for an error.
     #[arg(long, requires = "capture")]
     pub strict: bool,
@@ -163,6 +156,10 @@ pub struct RunArgs {
     /// Write one JSON object a line.
     #[arg(long)]
     pub json: bool,
+
+    /// Whether and how to settle.
+    #[command(flatten)]
+    pub settle: Box<SettleArgs>,
 
     /// How to plan.
     #[command(flatten)]
@@ -184,6 +181,11 @@ pub struct RunArgs {
     /// How many pools may be quarantined because the source says otherwise; with one more the run stops.
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub max_quarantined: u32,
+
+    /// How candidates are simulated: by exact integers alone, or also by running the bytecode that the node has in an
+    /// embedded EVM, where both have to agree. The latter needs --rpc.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = SimArg::Exact)]
+    pub sim: SimArg,
 
     /// How long stopping may take, in milliseconds: after that what has not stopped is cut off and left.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
@@ -228,6 +230,15 @@ impl From<ProfileArg> for Profile {
             ProfileArg::Serial => Self::Serial,
         }
     }
+}
+
+/// How candidates are simulated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SimArg {
+    /// By the exact integers of the pools' formula.
+    Exact,
+    /// Also by the pools' and tokens' own bytecode, over the state that the node has.
+    Evm,
 }
 
 /// A way to wake.

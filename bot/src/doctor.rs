@@ -1,9 +1,11 @@
 //! `regatta doctor`: what bounds this process, how sure that is, and the plan that follows.
 //!
 //! It is of use to whoever runs nothing else of ours: the limits are those of any process in the group.
+//! With `--rpc` it measures a node instead ([`rpc`]).
 
 mod hints;
 mod record;
+pub mod rpc;
 mod text;
 
 pub use record::{
@@ -31,6 +33,9 @@ pub enum DoctorError {
     /// An override is wrong.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// There is no node, or it is unfit and that was to be an error.
+    #[error(transparent)]
+    Node(#[from] rpc::NodeError),
     /// The output could not be written.
     #[error("the output could not be written: {0}")]
     Output(#[from] io::Error),
@@ -43,14 +48,18 @@ impl DoctorError {
         match self {
             Self::Root(_) => Exit::Input,
             Self::Plan(_) => Exit::Usage,
+            Self::Node(_) => Exit::Node,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::Output(_) => Exit::Failed,
         }
     }
 }
 
-/// Looks at the machine and writes the diagnosis to `out`. A plan that is refused is a diagnosis too.
+/// Looks at the machine, or measures a node, and writes the diagnosis to `out`. A plan that is refused is a diagnosis too.
 pub fn doctor(args: &DoctorArgs, mut out: impl Write) -> Result<(), DoctorError> {
+    if let Some(endpoint) = &args.node.rpc {
+        return rpc::doctor(endpoint, &args.node, args.json, out);
+    }
     let findings = match &args.root {
         Some(root) => machine::copy(root)?,
         None => machine::this(),

@@ -24,6 +24,8 @@ pub enum Exit {
     Differs = 6,
     /// The node is not there, not on the chain, syncing, or does not say which pools there are.
     Node = 7,
+    /// The key, the executor or the ledger is not what settling needs, or the executor was not created.
+    Settle = 8,
     /// The quota cannot host a fleet.
     BelowHostFloor = 10,
     /// The forced profile is not offered here.
@@ -52,7 +54,7 @@ pub enum Exit {
 
 impl Exit {
     /// Every code.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
@@ -61,6 +63,7 @@ impl Exit {
         Self::Capture,
         Self::Differs,
         Self::Node,
+        Self::Settle,
         Self::BelowHostFloor,
         Self::BindingUnavailable,
         Self::Overrun,

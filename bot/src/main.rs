@@ -3,11 +3,12 @@
 use clap::Parser;
 use regatta_bot::Signals;
 use regatta_bot::capture::capture;
-use regatta_bot::cli::{Cli, Command, LogArg};
+use regatta_bot::cli::{Cli, Command, LogArg, SettleCommand, SettleVerb};
 use regatta_bot::doctor::doctor;
 use regatta_bot::exit::Exit;
 use regatta_bot::replay::replay;
 use regatta_bot::run::{Outside, SetLog, run};
+use regatta_bot::settle::settle;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -25,7 +26,10 @@ fn main() -> ExitCode {
         Command::Run(args) => args.log.unwrap_or(LogArg::Warn).into(),
         Command::Capture(args) => args.log.into(),
         Command::Replay(args) => args.log.unwrap_or(LogArg::Warn).into(),
-        Command::Doctor(_) => LevelFilter::WARN,
+        Command::Settle(SettleCommand {
+            verb: SettleVerb::Deploy(args),
+        }) => args.log.into(),
+        Command::Settle(_) | Command::Doctor(_) => LevelFilter::WARN,
     };
     let (level, reload) = reload::Layer::new(level);
     tracing_subscriber::registry()
@@ -66,6 +70,9 @@ fn main() -> ExitCode {
             .map_err(|error| report(&error, error.exit())),
         Command::Replay(args) => replay(&args, io::stdout(), outside(signals))
             .map_err(|error| report(&error, error.exit())),
+        Command::Settle(command) => {
+            settle(&command, io::stdout().lock()).map_err(|error| report(&error, error.exit()))
+        }
         Command::Doctor(args) => {
             doctor(&args, io::stdout().lock()).map_err(|error| report(&error, error.exit()))
         }

@@ -179,7 +179,7 @@ mod tests {
             Command::Run(args) => args.plan,
             Command::Doctor(args) => args.plan,
             Command::Replay(args) => args.plan,
-            Command::Capture(_) => unreachable!(),
+            Command::Capture(_) | Command::Settle(_) => unreachable!(),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::cycles::CycleGraph;
 use crate::market::{Address, Market, Token, UntrustedText};
 use crate::pipeline::{Arbitrage, BlockResult, Winner, World};
-use crate::report::{BlockRecord, BlockTiming, HopRecord, Moved, WinnerRecord};
+use crate::report::{BlockRecord, BlockTiming, EvmRecord, HopRecord, Moved, WinnerRecord};
 use crate::source::Head;
 use regatta_portable::Fleet;
 use std::time::Duration;
@@ -45,6 +45,7 @@ pub(crate) fn block_record(
         simulated: result.simulated,
         unproved: result.unproved,
         sim_failed: result.sim_failed,
+        evm: result.evm.as_ref().map(EvmRecord::from),
         winners: result
             .winners
             .iter()

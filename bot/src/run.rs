@@ -2,10 +2,11 @@
 
 pub use crate::app::SetLog;
 use crate::app::{self, Ready, Signals, Stage};
-use crate::capture::ReadError;
-use crate::cli::RunArgs;
+use crate::capture::{self, ReadError, WriteError};
+use crate::cli::{RunArgs, SimArg};
 use crate::config::ConfigFile;
 use crate::cycles::{CycleGraph, GraphError};
+use crate::evm::ExecutorError;
 use crate::exit::Exit;
 use crate::machine::{self, Seats};
 use crate::market::{UntrustedText, csv};
@@ -13,21 +14,24 @@ use crate::node::AskError;
 use crate::partition::PartitionError;
 use crate::pipeline::{
     Arbitrage, CrawlError, Crawled, FeedError, GROUP, MAX_CYCLES, Next, PumpError,
-    REGISTRATION_WINDOW, Watch, World, WorldError, crawl, fleet_config,
+    REGISTRATION_WINDOW, Watch, World, WorldError, crawl, fleet_config, settling,
 };
 use crate::plan::{self, PlanError};
 use crate::report::{CrawlRecord, CrawlTiming};
 use crate::scenario::ScenarioError;
+use crate::settle::{Prepared, SettleError};
 use crate::source::SourceError;
 use crate::source::embedded::{ConfigError, GenerateError};
 use crate::start;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use regatta_core::host::EnqueueError;
 use regatta_core::plan::BootRefused;
 use regatta_core::role::WorkerRole;
 use regatta_portable::census::CensusError;
-use regatta_portable::{BootError, Census, EdgeDelivery, Fleet};
+use regatta_portable::{BootError, Census, EdgeDelivery, Failure, Fleet};
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -50,9 +54,20 @@ pub enum RunError {
     /// No exchange and no pool is named.
     #[error("--rpc: name the pools by --factory or --pools")]
     NoPools,
+    /// The bytecode was to be run, and there is none.
+    #[error(
+        "--sim evm needs --rpc: it runs the bytecode that pools and tokens have on a chain, and without a node there is none"
+    )]
+    SimNeedsNode,
+    /// There is no executor to simulate with.
+    #[error("--sim evm: {0}")]
+    Executor(#[from] ExecutorError),
     /// The node did not say which pools there are.
     #[error("--rpc: {0}")]
     Node(#[from] AskError),
+    /// Nothing can be settled so.
+    #[error(transparent)]
+    Settle(#[from] SettleError),
     /// The base token has no cycles.
     #[error(transparent)]
     Graph(#[from] GraphError),
@@ -63,6 +78,14 @@ pub enum RunError {
         file: UntrustedText,
         /// What is wrong with it.
         error: ReadError,
+    },
+    /// What the source says cannot be written down.
+    #[error("--record {file}: {error}")]
+    Record {
+        /// The file.
+        file: UntrustedText,
+        /// Why.
+        error: WriteError,
     },
     /// No blocks can be made up.
     #[error(transparent)]
@@ -140,10 +163,39 @@ pub enum RunError {
 }
 
 impl RunError {
+    pub(crate) fn of_record(path: &Path, error: WriteError) -> Self {
+        let file = UntrustedText::with_limit(&path.to_string_lossy(), usize::MAX);
+        Self::Record { file, error }
+    }
+
     /// Whether it is that whoever reads the records has had enough.
     #[must_use]
     pub fn is_reader_gone(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Whether it is that the fleet takes and runs nothing more, which it does at a stop.
+    pub(crate) const fn is_closed_fleet(&self) -> bool {
+        matches!(
+            self,
+            Self::Crawl(
+                CrawlError::Refused {
+                    error: EnqueueError::Closed { .. },
+                    ..
+                } | CrawlError::Failed {
+                    failure: Failure::Closed | Failure::NotRun,
+                    ..
+                }
+            ) | Self::Pump(
+                PumpError::Refused {
+                    error: EnqueueError::Closed { .. },
+                    ..
+                } | PumpError::Failed {
+                    failure: Failure::Closed | Failure::NotRun,
+                    ..
+                }
+            )
+        )
     }
 
     /// The exit code.
@@ -153,10 +205,11 @@ impl RunError {
             // Whoever reads us has had enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::Plan(PlanError::Boot(refused)) => Exit::from(&**refused),
-            Self::Plan(_) | Self::NoPools => Exit::Usage,
+            Self::Plan(_) | Self::NoPools | Self::SimNeedsNode => Exit::Usage,
             // A signal that came before there was anything to stop.
             Self::Node(AskError::Interrupted) => Exit::Ok,
             Self::Node(_) => Exit::Node,
+            Self::Settle(error) => error.exit(),
             Self::Pools(_)
             | Self::Generate(_)
             | Self::Graph(_)
@@ -179,6 +232,8 @@ impl RunError {
             // The source does not say what a chain does.
             | Self::Pump(PumpError::World { .. })
             | Self::Output(_)
+            | Self::Executor(_)
+            | Self::Record { .. }
             | Self::ComponentFailed { .. }
             | Self::Cut => Exit::Failed,
             Self::Pump(PumpError::Fuse { .. }) => Exit::FuseTripped,
@@ -215,6 +270,9 @@ pub fn run(
     out: impl Write + Send + 'static,
     outside: Outside,
 ) -> Result<(), RunError> {
+    if args.sim == SimArg::Evm && args.source.rpc.is_none() {
+        return Err(RunError::SimNeedsNode);
+    }
     let file = match &args.plan.config {
         Some(path) => ConfigFile::read(path).map_err(PlanError::from)?,
         None => ConfigFile::default(),
@@ -226,14 +284,20 @@ pub fn run(
     let census = Census::new();
     let mut signals = outside.signals;
     let interrupted = || signals.as_mut().is_some_and(Signals::asked);
+    let prepared = Prepared::of(args)?;
     let start = start::start(args, &census, interrupted)?;
+    let settlement = match (prepared, start.asker(), start.chain.id) {
+        (Some(prepared), Some(asker), Some(id)) => Some(prepared.open(args, &asker, id)?),
+        (Some(_), ..) => return Err(SettleError::Options("--settle needs --rpc").into()),
+        (None, ..) => None,
+    };
     let graph = Arc::new(CycleGraph::new(&start.market, start.base, args.max_hops)?);
     graph.at_most(MAX_CYCLES)?;
     let bins = plan.keys(WorkerRole::Solver.id());
     let bound = machine::affinity(&plan, &findings, &args.plan);
     let seats = Seats::choose(&args.plan, bound.0);
-    let record = machine::seats_record(&plan, bound, Some(seats.wake()));
-    let mut plan_record = plan::record(&plan, &findings, record);
+    let seats_record = machine::seats_record(&plan, bound, Some(seats.wake()));
+    let mut plan_record = plan::record(&plan, &findings, seats_record);
     let services = app::rows(args);
     plan_record
         .census
@@ -241,12 +305,22 @@ pub fn run(
 
     let world = World::new(start.market.clone(), Arc::clone(&graph));
     let mut config = fleet_config(plan.clone(), bins);
+    if settlement.is_some() {
+        config = settling(config);
+    }
     if findings.allowed.count > 0 {
         config = config.allowed_cpus(findings.allowed.count);
     }
     if args.scenario.is_some() {
         config = config.edges(EdgeDelivery::Suppress);
     }
+    let record = match &args.record {
+        Some(path) => {
+            let created = capture::create(path, &start.header(), false);
+            Some(created.map_err(|error| RunError::of_record(path, error))?)
+        }
+        None => None,
+    };
     let ready = Ready {
         args: args.clone(),
         plan,
@@ -256,7 +330,9 @@ pub fn run(
         graph,
         workload: Arbitrage::new(world, bins)?,
         config,
+        settlement,
         out: Box::new(out),
+        record,
         file,
         set_log: outside.set_log.unwrap_or_else(|| Box::new(|_| ())),
     };

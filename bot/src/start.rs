@@ -49,6 +49,7 @@ enum Events {
 pub(crate) struct Origin {
     pub(crate) name: String,
     pub(crate) chain: UntrustedText,
+    pub(crate) chain_id: Option<u64>,
     pub(crate) pools: usize,
     pub(crate) tokens: usize,
     pub(crate) skipped: csv::Skipped,
@@ -62,6 +63,7 @@ impl Origin {
         Self {
             name: start.name.clone(),
             chain: start.chain.name.clone(),
+            chain_id: start.chain.id,
             pools: market.pools().len(),
             tokens: market.tokens().len(),
             skipped: start.skipped,
@@ -208,7 +210,7 @@ pub(crate) fn of_source(args: &SourceArgs, tokens: Option<u32>) -> Result<Start,
 
 impl Start {
     /// The base token's place in the market.
-    fn base_id(&self) -> Result<TokenId, GraphError> {
+    pub(crate) fn base_id(&self) -> Result<TokenId, GraphError> {
         let found = self.market.token_by_address(self.base);
         found.ok_or_else(|| GraphError::UnknownBase {
             base: self.base,

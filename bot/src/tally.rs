@@ -4,8 +4,10 @@ use crate::dispatch::VerifierStatus;
 use crate::pipeline::BlockResult;
 use crate::publish::micros;
 use crate::report::{
-    BinTiming, LaneRecord, PercentileRecord, SummaryRecord, SummaryTiming, VerifierRecord,
+    BinTiming, LaneRecord, PercentileRecord, SettlingRecord, SummaryRecord, SummaryTiming,
+    VerifierRecord,
 };
+use crate::settle::Intake;
 use hdrhistogram::Histogram;
 use regatta_core::role::{FLEET_ROLES, WorkerRole};
 use regatta_portable::{CloseReport, FleetStatus};
@@ -55,6 +57,7 @@ pub(crate) struct Totals {
     bins: Vec<Micros>,
     /// Receipts that were given up on purpose.
     given_up: u64,
+    settlement: Option<Box<SettlingRecord>>,
     pub(crate) elapsed: Duration,
 }
 
@@ -64,9 +67,20 @@ impl Totals {
         self.given_up += receipts;
     }
 
+    /// Takes what settling came to.
+    pub(crate) fn settled(&mut self, intake: &Intake) {
+        let status = intake.status();
+        let skipped = status.skipped;
+        self.settlement = status
+            .totals
+            .clone()
+            .map(|totals| Box::new(SettlingRecord { totals, skipped }));
+    }
+
     pub(crate) fn new(bins: u8) -> Self {
         Self {
             given_up: 0,
+            settlement: None,
             blocks: 0,
             missed: 0,
             touched: 0,
@@ -137,10 +151,11 @@ impl Totals {
         let settled = ledger
             .iter()
             .all(|lane| lane.in_flight + lane.waiting + lane.uncollected == 0);
-        // The verifier takes the newest block when it comes to it.
+        // The verifier takes the newest block when it comes to it, and the settler what the node lets it.
+        let timed = [WorkerRole::Verifier, WorkerRole::Submitter].map(name_of);
         let (on_time, ledger) = ledger
             .into_iter()
-            .partition(|lane| lane.role == name_of(WorkerRole::Verifier));
+            .partition(|lane| timed.contains(&lane.role));
         SummaryRecord {
             blocks: self.blocks,
             touched: self.touched,
@@ -177,6 +192,7 @@ impl Totals {
                 ticks: status.host.ticks,
                 ledger: on_time,
                 verifier: verifier.map(verifier_record),
+                settlement: self.settlement.clone(),
             },
         }
     }

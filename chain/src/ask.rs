@@ -19,6 +19,10 @@ pub struct Filter {
     pub topics: Vec<B256>,
     /// The contracts that are known to matter: what is asked for where a node refuses to answer for all.
     pub known: Vec<Address>,
+    /// In how many parts the known contracts are asked for from the beginning; 0 asks for all contracts at once, also those
+    /// that are not known. It is for a node whose answers are more than a message may have, so that they end the connection:
+    /// after that nothing can be asked for again.
+    pub parts: usize,
 }
 
 impl Filter {
@@ -67,52 +71,53 @@ async fn header(client: &Client, method: &str, params: Value) -> Result<Answer, 
 }
 
 async fn logs(client: &Client, hash: B256, filter: &Filter) -> Result<Answer, CallError> {
+    if filter.parts > 0 && !filter.known.is_empty() {
+        let size = filter.known.len().div_ceil(filter.parts);
+        return in_parts(
+            client,
+            hash,
+            filter,
+            filter.known.chunks(size).rev().collect(),
+        )
+        .await;
+    }
     match client
         .call("eth_getLogs", [filter.of_block(hash, None)])
         .await
     {
         Ok(logs) => Ok(answer(logs)),
-        Err(error @ CallError::Node { .. }) if !filter.known.is_empty() => {
-            narrowed(client, hash, filter, error).await
+        Err(CallError::Node { .. }) if !filter.known.is_empty() => {
+            let (front, back) = filter.known.split_at(filter.known.len() / 2);
+            in_parts(client, hash, filter, vec![back, front]).await
         }
         Err(error) => Err(error),
     }
 }
 
-/// The logs of the known contracts, asked for in parts.
-async fn narrowed(
+/// The logs of the contracts of `parts`, of which the last is asked for first; those that are refused are halved.
+async fn in_parts(
     client: &Client,
     hash: B256,
     filter: &Filter,
-    refusal: CallError,
+    mut parts: Vec<&[Address]>,
 ) -> Result<Answer, CallError> {
-    let (front, back) = filter.known.split_at(filter.known.len() / 2);
-    let mut parts = vec![back, front];
     let mut found: Vec<Log> = Vec::new();
-    let mut answered = false;
     while let Some(part) = parts.pop() {
         if part.is_empty() {
             continue;
         }
         let params = [filter.of_block(hash, Some(part))];
         match client.call::<Option<Vec<Log>>>("eth_getLogs", params).await {
-            Ok(Some(logs)) => {
-                answered = true;
-                found.extend(logs);
-            }
+            Ok(Some(logs)) => found.extend(logs),
             Ok(None) => return Ok(Answer::Failed(Failure::NotFound)),
-            Err(CallError::Node { .. }) if part.len() > 1 => {
+            Err(CallError::Node { .. } | CallError::TooLarge { .. }) if part.len() > 1 => {
                 let (front, back) = part.split_at(part.len() / 2);
                 parts.extend([back, front]);
             }
             Err(error) => return Err(error),
         }
     }
-    if answered {
-        Ok(Answer::Logs(found))
-    } else {
-        Err(refusal)
-    }
+    Ok(Answer::Logs(found))
 }
 
 fn answer(logs: Option<Vec<Log>>) -> Answer {

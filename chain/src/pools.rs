@@ -21,6 +21,14 @@ const SYMBOL_BYTES: usize = 64;
 /// Pools that are read about together: it bounds what is held at a time.
 const AT_ONCE: usize = 2_000;
 
+/// Tokens that are asked in one message. They are anybody's: what [`TOKEN_GAS`] lets twelve of them say in answer to
+/// two questions each is less than 16 MiB, the most that a message may have.
+pub const TOKENS_AT_ONCE: usize = 12;
+
+/// The gas of a question to a token. Memory of `n` words costs `n²/512 + 3n` (Yellow Paper, appendix H), so that this
+/// is enough for some 340 kB, and for any token that answers from its storage, also behind a proxy.
+const TOKEN_GAS: u64 = 250_000;
+
 /// A token as it describes itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenFacts {
@@ -345,6 +353,7 @@ pub async fn tokens_of(
         questions.push(Question::new(token, &Token::decimalsCall {}));
         questions.push(Question::new(token, &Token::symbolCall {}));
     }
+    let reader = reader.frugal(TOKEN_GAS, 2 * TOKENS_AT_ONCE);
     let answers = reader.raw(&questions).await?;
     let facts = addresses
         .iter()

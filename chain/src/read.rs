@@ -6,8 +6,9 @@
 //! # Invariants
 //! - Every question gets one answer, in the order of the questions.
 //! - The number of calls is bounded: a batch of `n` that fails costs at most `2n` more, and a question that the node
-//!   answers with an error is asked at most [`Limits::attempts`] times.
-//! - Only the end of the connection ends a reading.
+//!   answers with an error is asked at most [`Limits::attempts`] times, not counting what halving costs.
+//! - Only the end of the connection ends a reading, and a node that lets so many calls in a row time out that no single
+//!   bad question explains it.
 
 use std::time::Duration;
 
@@ -93,13 +94,29 @@ pub struct Reader<'a> {
     client: &'a Client,
     at: B256,
     limits: Limits,
+    gas: Option<u64>,
 }
 
 impl<'a> Reader<'a> {
     /// Reads by `client` at the block of hash `at`.
     #[must_use]
     pub const fn new(client: &'a Client, at: B256, limits: Limits) -> Self {
-        Self { client, at, limits }
+        Self {
+            client,
+            at,
+            limits,
+            gas: None,
+        }
+    }
+
+    /// Gives each call this much gas at most, and asks no more than `batch` questions in one message. It bounds what a
+    /// contract of anybody can say, and so the size of the answer: one that is over the limit of a message would end the
+    /// connection.
+    #[must_use]
+    pub fn frugal(mut self, gas: u64, batch: usize) -> Self {
+        self.gas = Some(gas);
+        self.limits.batch = self.limits.batch.min(batch);
+        self
     }
 
     /// Asks everything and decodes the answers.
@@ -157,13 +174,21 @@ impl<'a> Reader<'a> {
 
     /// Asks any requests in batches, halving those that fail, and once more what the node answers with an error: it may
     /// not have the block yet.
+    ///
+    /// A batch in which nothing is answered may be one that was refused as a whole, which nodes say in many ways. It is
+    /// halved too, but only at the last attempt, since the block may just not be there yet.
     pub async fn values(
         &self,
         requests: &[Request],
     ) -> Result<Vec<Result<Value, CallError>>, CallError> {
+        let batch = self.limits.batch.max(1);
+        let attempts = self.limits.attempts.max(1);
+        // One bad question lets every batch time out that it is in, of which there are as many as halvings.
+        let most_silences = batch.ilog2() + 3;
+        let mut silences = 0;
         let mut results: Vec<Option<Result<Value, CallError>>> = vec![None; requests.len()];
         let mut wait = self.limits.backoff;
-        for attempt in 1..=self.limits.attempts.max(1) {
+        for attempt in 1..=attempts {
             let open: Vec<usize> = (0..requests.len())
                 .filter(|&i| !matches!(results.get(i), Some(Some(Ok(_)))))
                 .collect();
@@ -175,33 +200,30 @@ impl<'a> Reader<'a> {
                 wait = wait.saturating_mul(2);
             }
             // Ranges of `open` that are still to be asked, the next one last.
-            let mut parts: Vec<&[usize]> = open.chunks(self.limits.batch.max(1)).rev().collect();
+            let mut parts: Vec<&[usize]> = open.chunks(batch).rev().collect();
             while let Some(part) = parts.pop() {
-                let batch = part
-                    .iter()
-                    .filter_map(|&i| requests.get(i).cloned())
-                    .collect();
-                match self.client.batch(batch).await {
-                    Ok(answers) => {
-                        for (&i, answer) in part.iter().zip(answers) {
-                            if let Some(place) = results.get_mut(i) {
-                                *place = Some(answer);
-                            }
-                        }
+                let asked = part.iter().filter_map(|&i| requests.get(i).cloned());
+                let came = self.client.batch(asked.collect()).await;
+                let is_silence = matches!(came, Err(CallError::TimedOut { .. }));
+                silences = if is_silence { silences + 1 } else { 0 };
+                let halves = match &came {
+                    Ok(answers) => attempt == attempts && answers.iter().all(Result::is_err),
+                    Err(error) if error.is_closed() || silences > most_silences => {
+                        return Err(error.clone());
                     }
-                    Err(error) if error.is_closed() => return Err(error),
-                    Err(error) => match part {
-                        [one] => {
-                            if let Some(place) = results.get_mut(*one) {
-                                *place = Some(Err(error));
-                            }
-                        }
-                        // Whatever it was, less is asked at once: codes and words of refusals differ between nodes.
-                        part => {
-                            let (front, back) = part.split_at(part.len() / 2);
-                            parts.extend([back, front]);
-                        }
-                    },
+                    // Whatever it was, less is asked at once: codes and words of refusals differ between nodes.
+                    Err(_) => true,
+                };
+                if halves && part.len() > 1 {
+                    let (front, back) = part.split_at(part.len() / 2);
+                    parts.extend([back, front]);
+                    continue;
+                }
+                let answers = came.unwrap_or_else(|error| vec![Err(error); part.len()]);
+                for (&i, answer) in part.iter().zip(answers) {
+                    if let Some(place) = results.get_mut(i) {
+                        *place = Some(answer);
+                    }
                 }
             }
         }
@@ -245,7 +267,10 @@ impl<'a> Reader<'a> {
     }
 
     fn request(&self, question: &Question) -> Request {
-        let call = json!({ "to": question.to, "data": question.data });
+        let mut call = json!({ "to": question.to, "data": question.data });
+        if let (Some(gas), Some(fields)) = (self.gas, call.as_object_mut()) {
+            fields.insert("gas".to_owned(), json!(format!("{gas:#x}")));
+        }
         Request::new("eth_call", json!([call, self.block()]))
     }
 

@@ -32,7 +32,9 @@ mod bindings {
 
 /// The compiled contract.
 pub mod artifact {
-    use alloy_primitives::{Bytes, hex};
+    use std::collections::BTreeMap;
+
+    use alloy_primitives::{Address, Bytes, hex};
     use serde::Deserialize;
 
     /// The tracked artifact.
@@ -43,6 +45,15 @@ pub mod artifact {
     #[serde(rename_all = "camelCase")]
     struct Artifact {
         bytecode: String,
+        runtime_bytecode: String,
+        immutable_references: BTreeMap<String, Vec<Place>>,
+    }
+
+    /// Where an immutable stands in the code.
+    #[derive(Deserialize)]
+    struct Place {
+        start: usize,
+        length: usize,
     }
 
     /// What deploys the executor: the data of a transaction to nobody. Its sender is the owner; the constructor takes no
@@ -52,6 +63,26 @@ pub mod artifact {
         let artifact: Option<Artifact> = serde_json::from_str(JSON).ok();
         let code = artifact.and_then(|artifact| hex::decode(artifact.bytecode).ok());
         code.unwrap_or_default().into()
+    }
+
+    /// The code of an executor whose owner is `owner`: the owner is its only immutable. Empty as [`creation_code`] is.
+    #[must_use]
+    pub fn runtime_code(owner: Address) -> Bytes {
+        let code = || {
+            let artifact: Artifact = serde_json::from_str(JSON).ok()?;
+            let mut code = hex::decode(artifact.runtime_bytecode).ok()?;
+            let word = owner.into_word();
+            for place in artifact.immutable_references.into_values().flatten() {
+                let end = place.start.checked_add(place.length)?;
+                let to = code.get_mut(place.start..end)?;
+                if to.len() != word.len() {
+                    return None;
+                }
+                to.copy_from_slice(word.as_slice());
+            }
+            Some(code)
+        };
+        code().unwrap_or_default().into()
     }
 }
 

@@ -149,6 +149,10 @@ static STEPS: &[Step] = &[
         does: Does::Cargo("xtask sim --planted", None),
     },
     Step {
+        name: "contracts",
+        does: Does::VerbWith("contracts", "--check --if-possible"),
+    },
+    Step {
         name: "fuzz",
         does: Does::VerbWith("fuzz", "--if-possible"),
     },
@@ -303,6 +307,7 @@ mod tests {
                 "planted",
                 "sim",
                 "sim-planted",
+                "contracts",
                 "fuzz",
                 "build",
                 "smoke",

@@ -5,6 +5,7 @@
 use super::stage::Stage;
 use crate::dispatch::{Clock, Tick};
 use crate::health::{Answer, HeadSeen, Health, Notifier, Reason, Server};
+use crate::node::Asker;
 use regatta_core::component::{Probe, Remaining, RuntimeState, Unready};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::census::ThreadSpec;
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 struct Answers {
     runtime: Handle,
     head: LastHead,
+    /// The node, where one is followed.
+    node: Option<Asker>,
 }
 
 /// The newest header, as the clock tells it.
@@ -78,6 +81,11 @@ impl Health for Answers {
             reasons.push(Reason::new("threads", "not_reconciled"));
         }
         reasons.extend(readiness.missing.iter().map(reason));
+        let node = self.node.as_ref().map(Asker::status);
+        if let Some(why) = node.and_then(|status| status.not_ready.filter(|_| !status.ended)) {
+            // The same in words, with the block that it is about.
+            reasons.push(Reason::new("node", why.to_string()));
+        }
         let answer = if readiness.is_ready() {
             Answer::yes(state)
         } else {
@@ -136,6 +144,7 @@ impl Component for ServerComponent {
         let answers = Arc::new(Answers {
             runtime: context.runtime,
             head: LastHead::of(self.stage.dispatch().clock()),
+            node: self.stage.asker().cloned(),
         });
         let server = Server::start(self.addr, answers, self.stage.census())
             .map_err(|error| Failed::new("no_endpoint", error))?;
@@ -202,6 +211,7 @@ impl Component for WatchdogComponent {
             runtime: context.runtime,
             // The service manager is told no details.
             head: LastHead::default(),
+            node: None,
         };
         let (stop, stopped) = channel();
         let spec = ThreadSpec {

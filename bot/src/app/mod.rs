@@ -4,6 +4,7 @@
 //! ```text
 //! drain ◄── fleet ◄── pump ──► source        (what each needs points to it)
 //!              ▲───── verifier ──▲ ◄── pump   (where blocks are verified)
+//!              ▲───── settler ───▲ ◄── pump   (where trades are settled)
 //! signals, health, watchdog: the control plane, up from first to last
 //! ```
 //!
@@ -21,12 +22,16 @@ mod health;
 mod node;
 mod pump;
 mod quarantine;
+mod record;
+mod recorder;
+mod settler;
 mod signals;
 mod source;
 mod stage;
 mod threads;
 mod verifier;
 
+pub(crate) use recorder::{Counts, RecordError, record};
 pub(crate) use signals::Asked;
 pub use signals::Signals;
 pub use stage::SetLog;
@@ -66,12 +71,21 @@ fn registered(
     }
 }
 
+/// A node's component with its place in the graph.
+fn source_at(component: Box<dyn Component>) -> Registered<'static> {
+    let mut registered = registered("source", &[], Plane::Data, component);
+    registered.spec.policy = Some(node::RECONNECT);
+    registered
+}
+
 /// Runs the components of `stage` to their end.
 pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), RunError> {
     let faults = &stage.args().inject;
     let mut components = Vec::new();
     if let Some(signals) = signals {
-        let component = signals::component(stage, signals);
+        let of_stage = Arc::clone(stage);
+        let reload = Arc::new(move || of_stage.reload());
+        let component = signals::component(stage.census(), signals, reload);
         components.push(registered("signals", &[], Plane::Control, component));
     }
     if let Some(addr) = stage.args().health {
@@ -87,24 +101,30 @@ pub(crate) fn run(stage: &Arc<Stage>, signals: Option<Signals>) -> Result<(), Ru
         registered("drain", &[], Plane::Data, drain::component(stage)),
         registered("fleet", &["drain"], Plane::Data, fleet::component(stage)),
         match stage.asker() {
-            Some(asker) => {
-                let component = node::component(stage, asker);
-                let mut registered = registered("source", &[], Plane::Data, component);
-                registered.spec.policy = Some(node::RECONNECT);
-                registered
-            }
+            Some(asker) => source_at(node::component(stage, asker)),
             None => registered("source", &[], Plane::Data, source::component(stage)),
         },
     ]);
-    let mut pump_needs: &[_] = &["drain", "fleet", "source"];
+    let needs: &[_] = &["drain", "fleet", "source"];
     if let Some(pipe) = stage.dispatch().verifier() {
         let component = verifier::component(stage, pipe);
-        components.push(registered("verifier", pump_needs, Plane::Data, component));
-        // Its last block is verified after it has ended.
-        pump_needs = &["drain", "fleet", "source", "verifier"];
+        components.push(registered("verifier", needs, Plane::Data, component));
     }
+    if let Some(intake) = stage.settling() {
+        let component = settler::component(stage, intake);
+        let mut registered = registered("settler", needs, Plane::Data, component);
+        registered.spec.required = false;
+        components.push(registered);
+    }
+    // What the pump published last is verified and settled after it has ended.
+    let needs: &[_] = match (stage.dispatch().verifier(), stage.settling()) {
+        (None, None) => needs,
+        (Some(_), None) => &["drain", "fleet", "source", "verifier"],
+        (None, Some(_)) => &["drain", "fleet", "source", "settler"],
+        (Some(_), Some(_)) => &["drain", "fleet", "source", "verifier", "settler"],
+    };
     let component = pump::component(stage);
-    components.push(registered("pump", pump_needs, Plane::Data, component));
+    components.push(registered("pump", needs, Plane::Data, component));
     let names: Vec<_> = components.iter().map(|c| c.spec.name).collect();
     let claims = threads::claims(stage.args(), stage.plan(), &names);
     threads::granted(stage.args(), stage.plan(), &claims)?;

@@ -6,7 +6,7 @@
 //! - The thread that asks for an attempt waits no longer than the attempt may take; what comes later is closed.
 
 use super::stage::Stage;
-use crate::node::{AskError, Asker, Following, Node, NodeReader, not_ready_name};
+use crate::node::{AskError, Asker, Following, Found, Node, NodeReader, OnHead, not_ready_name};
 use crate::pipeline::{Feed, LiveFeed};
 use regatta_core::component::{BackoffPolicy, Limit, Probe, Remaining};
 use regatta_core::time::Duration;
@@ -27,11 +27,66 @@ pub(super) const RECONNECT: BackoffPolicy = BackoffPolicy {
     stable: Duration::from_secs(60),
 };
 
-pub(super) fn component(stage: &Arc<Stage>, asker: &Asker) -> Box<dyn Component> {
+/// What has a node as its source.
+pub(super) trait Host: Send + Sync + 'static {
+    /// The node and the market that was found there; once.
+    fn node(&self) -> Option<(Node, Found)>;
+
+    /// Takes what can be asked for reserves.
+    fn take_reader(&self, reader: NodeReader);
+
+    /// What is told of each header.
+    fn head(&self) -> OnHead;
+
+    /// The stream ends after so many blocks.
+    fn blocks(&self) -> Option<u64>;
+
+    /// Takes the events, before the first of them.
+    fn take_events(&self, feed: LiveFeed);
+
+    /// Nobody is to take events from here on, nor to wait for one.
+    fn close(&self);
+
+    /// Lets the events go, if they are still there.
+    fn drop_events(&self);
+}
+
+impl Host for Stage {
+    fn node(&self) -> Option<(Node, Found)> {
+        self.take_node()
+    }
+
+    fn take_reader(&self, reader: NodeReader) {
+        self.set_reader(Box::new(reader));
+    }
+
+    fn head(&self) -> OnHead {
+        self.on_head()
+    }
+
+    fn blocks(&self) -> Option<u64> {
+        self.args().source.blocks
+    }
+
+    fn take_events(&self, feed: LiveFeed) {
+        self.set_feed(Feed::Live(feed));
+    }
+
+    fn close(&self) {
+        self.interrupt();
+    }
+
+    fn drop_events(&self) {
+        drop(self.take_feed());
+    }
+}
+
+pub(super) fn component<H: Host>(host: &Arc<H>, asker: &Asker) -> Box<dyn Component> {
+    let host: Arc<dyn Host> = Arc::<H>::clone(host);
     Box::new(NodeComponent {
-        stage: Arc::clone(stage),
+        host: Arc::clone(&host),
         vitals: Arc::new(NodeVitals {
-            stage: Arc::clone(stage),
+            host,
             asker: asker.clone(),
             thread: AtomicBool::new(true),
         }),
@@ -40,13 +95,13 @@ pub(super) fn component(stage: &Arc<Stage>, asker: &Asker) -> Box<dyn Component>
 }
 
 struct NodeComponent {
-    stage: Arc<Stage>,
+    host: Arc<dyn Host>,
     vitals: Arc<NodeVitals>,
     node: Option<Node>,
 }
 
 struct NodeVitals {
-    stage: Arc<Stage>,
+    host: Arc<dyn Host>,
     asker: Asker,
     thread: AtomicBool,
 }
@@ -62,7 +117,7 @@ impl Vitals for NodeVitals {
     }
 
     fn fence(&self) {
-        self.stage.interrupt();
+        self.host.close();
     }
 
     fn remaining(&self) -> Remaining {
@@ -115,34 +170,33 @@ impl Component for NodeComponent {
 
     fn start(&mut self, context: Context) -> Result<Came, Failed> {
         let (node, found) = self
-            .stage
-            .take_node()
+            .host
+            .node()
             .ok_or_else(|| Failed::new("started_twice", "a source starts once"))?;
-        self.stage
-            .set_reader(Box::new(NodeReader(self.vitals.asker.clone())));
+        self.host.take_reader(NodeReader(self.vitals.asker.clone()));
         let (feed, feeder) = LiveFeed::open();
         let following = Following {
             found,
             feeder,
-            on_head: self.stage.on_head(),
-            blocks: self.stage.args().source.blocks,
-            told: (context.id, context.runtime),
+            on_head: self.host.head(),
+            blocks: self.host.blocks(),
+            on_lost: Box::new(move || context.runtime.lost(context.id)),
         };
         let node = self.node.insert(node);
         node.follow(following)
             .map_err(|error| Failed::new("no_thread", error))?;
-        self.stage.set_feed(Feed::Live(feed));
+        self.host.take_events(feed);
         Ok(Came::Degraded)
     }
 
     fn quiesce(&mut self, _: Instant) -> Result<(), Failed> {
-        self.stage.interrupt();
+        self.host.close();
         Ok(())
     }
 
     fn stop(&mut self, until: Instant) -> Result<(), Failed> {
-        self.stage.interrupt();
-        drop(self.stage.take_feed());
+        self.host.close();
+        self.host.drop_events();
         if let Some(node) = &mut self.node
             && !node.stop(until)
         {

@@ -1,7 +1,10 @@
 //! The block pump as a component: a thread that crawls and then follows the blocks.
 
 use super::quarantine;
+use super::record::RunRecord;
 use super::stage::{FATAL_BLOCK, Stage};
+use crate::cli::SimArg;
+use crate::evm::{Limits, Machine, NodeStates};
 use crate::follow::{Follower, Said};
 use crate::machine::Sampling;
 use crate::pipeline::{Arbitrage, CrawlError, Feed, FeedNext, PumpConfig, PumpError, Watch};
@@ -187,6 +190,10 @@ fn live(shared: &Shared, runtime: &Handle, id: ComponentId) {
         }
         // Cut off, it finds what it needs gone: that is no failure of its own.
         Ok(Err(error)) if stage.is_cut() => tracing::debug!("the pump was cut off: {error}"),
+        // So is one that is late to be cut off: the fence and the fleet's end come at the same time.
+        Ok(Err(error)) if error.is_closed_fleet() && runtime.deadline().is_some() => {
+            tracing::debug!("the fleet ended before the pump: {error}");
+        }
         Ok(Err(error)) => {
             stage.fail(error);
             runtime.failed(id);
@@ -237,6 +244,7 @@ fn work(shared: &Shared) -> Result<(), RunError> {
         return stage.emit_of_pump(Record::Scenario(record));
     }
     let feed = stage.take_feed().ok_or(RunError::Cut)?;
+    let written = RunRecord::of(stage);
     let began = Instant::now();
     let sampling = Sampling::new(fleet.as_ref());
     let watch = Interruptible {
@@ -248,14 +256,14 @@ fn work(shared: &Shared) -> Result<(), RunError> {
         Err(CrawlError::Interrupted { path, given_up }) => {
             tracing::warn!("stopped during the crawl, after {path} paths");
             stage.totals().give_up(given_up);
-            return Ok(());
+            return written.end();
         }
         crawled => crawled?,
     };
     let record = crawl_record(stage, crawled, began.elapsed());
     stage.emit_of_pump(Record::Crawl(record))?;
     shared.following.store(true, Ordering::Release);
-    follow(shared, fleet, feed, &watch)
+    follow(shared, fleet, feed, written, &watch)
 }
 
 /// Follows the blocks to their end.
@@ -263,6 +271,7 @@ fn follow(
     shared: &Shared,
     fleet: &Fleet<Arbitrage>,
     mut feed: Feed,
+    mut written: RunRecord<'_>,
     watch: &dyn Watch,
 ) -> Result<(), RunError> {
     let stage = &shared.stage;
@@ -274,6 +283,9 @@ fn follow(
     };
     let chain = stage.origin().chain.clone();
     let mut follower = Follower::new(fleet, config, chain, feed.is_replay(), watch)?;
+    if let Some(machine) = machine(stage)? {
+        follower = follower.with_evm(machine);
+    }
     follower.wake(feed.waker());
     let mut events: Vec<Event> = Vec::new();
     let mut findings = Vec::new();
@@ -282,6 +294,7 @@ fn follow(
         if feed.next(&mut events, watch, follower.is_growing())? == FeedNext::End {
             break;
         }
+        events = written.take(events)?;
         let blocks = || {
             let blocks = events.iter().filter_map(|event| match event {
                 Event::Block(Block { number, .. })
@@ -301,6 +314,9 @@ fn follow(
             if let Event::Reverted { hash, .. } = event {
                 stage.dispatch().reverted(*hash);
             }
+            if let Some(settling) = stage.settling() {
+                settling.event(event);
+            }
         }
         quarantine::take(stage, fleet, &mut findings)?;
         match follower.take(events.drain(..), &mut |said| say(stage, fleet, said)) {
@@ -316,7 +332,19 @@ fn follow(
     let given_up = follower.finish(&mut |said| say(stage, fleet, said))?;
     stage.totals().give_up(given_up);
     stage.totals().elapsed = began.elapsed();
-    Ok(())
+    written.end()
+}
+
+/// The machine, if candidates are to run as bytecode.
+fn machine(stage: &Stage) -> Result<Option<Machine>, RunError> {
+    if stage.args().sim == SimArg::Exact {
+        return Ok(None);
+    }
+    let (Some(asker), Some(chain_id)) = (stage.asker(), stage.origin().chain_id) else {
+        return Err(RunError::SimNeedsNode);
+    };
+    let reader = Box::new(NodeStates(asker.clone()));
+    Ok(Some(Machine::new(chain_id, reader, Limits::default())?))
 }
 
 /// Adds it up and hands it on.
@@ -327,13 +355,21 @@ fn say(stage: &Stage, fleet: &Fleet<Arbitrage>, said: Said<'_>) -> Result<(), Ru
             if record.number >= FATAL_BLOCK && stage.is_to_die("drain") {
                 stage.kill_drainer();
             }
+            // What is settled was published: it is offered after the record was taken.
+            let found = stage.settling().map(|_| record.winners.clone());
             stage.emit_of_pump(Record::Block(*record))?;
+            if let Some(settling) = stage.settling() {
+                for winner in found.iter().flatten() {
+                    settling.found(&head, winner);
+                }
+            }
             if let Some(verifier) = stage.dispatch().verifier() {
                 let world = fleet.workload().world();
                 verifier.publish(head, &result.moved, world.market());
             }
             return Ok(());
         }
+        Said::Distrust(record) => Record::Distrust(record),
         Said::Missed(record) => {
             stage.totals().miss();
             Record::Missed(record)

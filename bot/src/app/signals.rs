@@ -4,7 +4,6 @@
 //! and leaves the safe minimum. Handlers are installed by [`Signals::install`], before anything else is
 //! done, so that what comes early is not lost.
 
-use super::stage::Stage;
 use regatta_core::component::{Probe, Remaining};
 use regatta_core::plan::LaneBinding;
 use regatta_portable::Census;
@@ -35,9 +34,13 @@ impl Signals {
     }
 }
 
-pub(super) fn component(stage: &Arc<Stage>, signals: Signals) -> Box<dyn Component> {
+/// What SIGHUP does.
+pub(super) type Reload = Arc<dyn Fn() + Send + Sync>;
+
+pub(super) fn component(census: &Census, signals: Signals, reload: Reload) -> Box<dyn Component> {
     Box::new(SignalsComponent {
-        stage: Arc::clone(stage),
+        census: census.clone(),
+        reload,
         vitals: Arc::new(SignalsVitals {
             closer: signals.0.handle(),
             thread: AtomicBool::new(false),
@@ -48,7 +51,8 @@ pub(super) fn component(stage: &Arc<Stage>, signals: Signals) -> Box<dyn Compone
 }
 
 struct SignalsComponent {
-    stage: Arc<Stage>,
+    census: Census,
+    reload: Reload,
     vitals: Arc<SignalsVitals>,
     signals: Option<Signals>,
     thread: Option<JoinHandle<()>>,
@@ -90,10 +94,10 @@ impl Component for SignalsComponent {
             .signals
             .take()
             .ok_or_else(|| Failed::new("started_twice", "signals are caught once"))?;
-        let (vitals, stage) = (Arc::clone(&self.vitals), Arc::clone(&self.stage));
+        let (vitals, reload) = (Arc::clone(&self.vitals), Arc::clone(&self.reload));
         vitals.thread.store(true, Ordering::Release);
-        let spawned = self.stage.census().spawn(spec(), move || {
-            listen(signals, &context.runtime, &stage);
+        let spawned = self.census.spawn(spec(), move || {
+            listen(signals, &context.runtime, &*reload);
             vitals.thread.store(false, Ordering::Release);
         });
         match spawned {
@@ -139,7 +143,7 @@ impl Asked {
                 Some(census.spawn(spec(), move || {
                     for signal in &mut signals.0 {
                         if signal == SIGHUP {
-                            tracing::warn!("SIGHUP: there is nothing to read again");
+                            nothing_to_read();
                         } else if ask.send(name(signal)).is_err() {
                             return;
                         }
@@ -177,6 +181,11 @@ impl Drop for Asked {
     }
 }
 
+/// What SIGHUP does where there is no configuration.
+pub(super) fn nothing_to_read() {
+    tracing::warn!("SIGHUP: there is nothing to read again");
+}
+
 fn spec() -> ThreadSpec {
     ThreadSpec {
         kernel_name: "rg-signals".to_owned(),
@@ -196,10 +205,10 @@ const fn name(signal: i32) -> &'static str {
     }
 }
 
-fn listen(mut signals: Signals, runtime: &Handle, stage: &Stage) {
+fn listen(mut signals: Signals, runtime: &Handle, reload: &dyn Fn()) {
     for signal in &mut signals.0 {
         if signal == SIGHUP {
-            stage.reload();
+            reload();
             continue;
         }
         let name = name(signal);

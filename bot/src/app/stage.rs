@@ -1,5 +1,6 @@
 //! What the components of a run share.
 
+use crate::capture::Writer;
 use crate::cli::{FaultKind, Hook, LogArg, RunArgs};
 use crate::config::ConfigFile;
 use crate::cycles::CycleGraph;
@@ -10,11 +11,13 @@ use crate::node::{Asker, Found, Node, OnHead};
 use crate::pipeline::{Arbitrage, Feed, FeedCloser};
 use crate::report::{PlanRecord, Record};
 use crate::run::RunError;
+use crate::settle::{Intake, Opened, Settler};
 use crate::start::{Origin, Start};
 use crate::tally::Totals;
 use crate::verify::ReserveReader;
 use regatta_core::plan::FleetPlan;
 use regatta_portable::{Census, Fleet, FleetConfig};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +42,9 @@ pub(crate) struct Ready {
     pub(crate) graph: Arc<CycleGraph>,
     pub(crate) workload: Arbitrage,
     pub(crate) config: FleetConfig,
+    pub(crate) settlement: Option<Opened>,
     pub(crate) out: Out,
+    pub(crate) record: Option<Writer<File>>,
     pub(crate) file: ConfigFile,
     pub(crate) set_log: SetLog,
 }
@@ -59,11 +64,14 @@ pub(crate) struct Stage {
     graph: Arc<CycleGraph>,
     census: Census,
     out: Mutex<Option<Out>>,
+    record: Mutex<Option<Writer<File>>>,
     dispatch: Dispatch,
     boot: Mutex<Option<Boot>>,
     origin: Origin,
     start: Mutex<Option<Start>>,
     asker: Option<Asker>,
+    settler: Mutex<Option<Settler>>,
+    settling: Option<Intake>,
     fleet: OnceLock<Arc<Fleet<Arbitrage>>>,
     feed: Mutex<Option<Feed>>,
     reader: Mutex<Option<Box<dyn ReserveReader>>>,
@@ -87,7 +95,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Stage {
     pub(crate) fn new(ready: Ready, bins: u8, census: Census) -> Self {
+        let (settler, settling) = ready.settlement.map(Settler::new).unzip();
         Self {
+            settler: Mutex::new(settler),
+            settling,
             dispatch: Dispatch::new(ready.args.verifies()),
             asker: ready.start.asker(),
             args: ready.args,
@@ -95,6 +106,7 @@ impl Stage {
             seats: ready.seats,
             census,
             out: Mutex::new(Some(ready.out)),
+            record: Mutex::new(ready.record),
             boot: Mutex::new(Some(Boot {
                 workload: ready.workload,
                 config: ready.config,
@@ -164,6 +176,16 @@ impl Stage {
         self.asker.as_ref()
     }
 
+    /// The way to what settles, if anything does.
+    pub(crate) const fn settling(&self) -> Option<&Intake> {
+        self.settling.as_ref()
+    }
+
+    /// What settles, before it starts; once.
+    pub(crate) fn take_settler(&self) -> Option<Settler> {
+        lock(&self.settler).take()
+    }
+
     /// What a source that delivers by itself calls with each header.
     pub(crate) fn on_head(&self) -> OnHead {
         let clock = Arc::clone(self.dispatch.clock());
@@ -226,6 +248,11 @@ impl Stage {
     /// Where the run writes to; once.
     pub(crate) fn take_out(&self) -> Option<Out> {
         lock(&self.out).take()
+    }
+
+    /// Where what the source says is written down, if it is; once.
+    pub(crate) fn take_record(&self) -> Option<Writer<File>> {
+        lock(&self.record).take()
     }
 
     pub(crate) fn set_drain(&self, drain: Drain) {

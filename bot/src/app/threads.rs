@@ -20,7 +20,7 @@ struct Service {
     has: fn(&RunArgs) -> bool,
 }
 
-const SERVICES: [Service; 9] = [
+const SERVICES: [Service; 10] = [
     service("signals", "signals", "rg-signals", 1, |_| true),
     service("health", "health", "rg-health", 1, |args| {
         args.health.is_some()
@@ -35,8 +35,30 @@ const SERVICES: [Service; 9] = [
         args.source.rpc.is_some()
     }),
     service("verifier", "verifier", "rg-verifier", 1, RunArgs::verifies),
+    service("settler", "settler", "rg-settler", 1, RunArgs::settles),
     service("pump", "pump", "rg-pump", 1, |_| true),
 ];
+
+/// The threads of a capture from a node, which has no plan and no fleet.
+const OF_CAPTURE: [(&str, &str); 3] = [
+    ("signals", "signals"),
+    ("source", "node"),
+    ("recorder", "recorder"),
+];
+
+/// What the components of a capture claim.
+pub(super) fn claims_of_capture(components: &[&'static str]) -> Vec<ThreadClaim<'static>> {
+    let there = OF_CAPTURE
+        .iter()
+        .filter(|(owner, _)| components.contains(owner));
+    there
+        .map(|(owner, resource)| ThreadClaim {
+            resource,
+            owner,
+            count: 1,
+        })
+        .collect()
+}
 
 const fn service(
     component: &'static str,

@@ -1,6 +1,6 @@
 //! The options of captures.
 
-use super::{LogArg, PlanArgs, RunArgs, SourceArgs};
+use super::{LogArg, PlanArgs, RunArgs, SettleArgs, SourceArgs};
 use clap::ArgGroup;
 use std::path::PathBuf;
 
@@ -90,16 +90,19 @@ impl ReplayArgs {
                 most_pools: 20_000,
             },
             capture: Some(self.file.clone()),
+            record: None,
             strict: self.strict,
             max_hops: self.max_hops,
             top: self.top,
             min_profit: self.min_profit,
             json: true,
+            settle: Box::new(SettleArgs::default()),
             plan: self.plan.clone(),
             scenario: None,
             health: None,
             verify: false,
             max_quarantined: 8,
+            sim: super::SimArg::Exact,
             stop_budget: self.stop_budget,
             inject: Vec::new(),
             log: self.log,

@@ -13,10 +13,11 @@
 
 mod branch;
 
+use crate::evm::Machine;
 use crate::market::UntrustedText;
 use crate::pipeline::{Arbitrage, BlockResult, FeedWaker, Pump, PumpConfig, PumpError, Watch};
 use crate::publish;
-use crate::report::{BlockRecord, MissedRecord, RegisteredRecord, RetractRecord};
+use crate::report::{BlockRecord, DistrustRecord, MissedRecord, RegisteredRecord, RetractRecord};
 use crate::run::RunError;
 use crate::source::{Block, BlockHash, Event, Head};
 use branch::{Branch, Published, Waiting};
@@ -31,6 +32,8 @@ const WAITING: usize = 1024;
 pub(crate) enum Said<'r> {
     /// A block ran, and came to this.
     Block(Head, Box<BlockRecord>, &'r BlockResult),
+    /// Something is not what it is said to be, by its bytecode: said after the block that showed it.
+    Distrust(DistrustRecord),
     /// A block was missed.
     Missed(MissedRecord),
     /// Cycles over new pools took effect.
@@ -79,6 +82,12 @@ impl<'f> Follower<'f> {
             branch: Branch::default(),
             every,
         })
+    }
+
+    /// Has `machine` run each candidate, too.
+    pub(crate) fn with_evm(mut self, machine: Machine) -> Self {
+        self.pump = self.pump.with_evm(machine);
+        self
     }
 
     /// Takes what came, and says what came of it.
@@ -190,6 +199,7 @@ impl<'f> Follower<'f> {
 
     fn run(&mut self, newest: Newest, say: &mut Say<'_>) -> Result<(), RunError> {
         let Newest { head, reread } = newest;
+        self.pump.evm_at(head);
         let result = self.pump.run_last()?;
         let record = publish::block_record(&self.chain, &head, reread, &result, self.fleet);
         let winners = record.winners.iter();
@@ -202,7 +212,10 @@ impl<'f> Follower<'f> {
         self.branch
             .ran(published)
             .try_for_each(|block| say(missed(&self.chain, block, Some(head.number))))?;
-        say(Said::Block(head, Box::new(record), &result))
+        say(Said::Block(head, Box::new(record), &result))?;
+        let marks = result.evm.iter().flat_map(|evm| &evm.marks);
+        let mut records = marks.map(|mark| DistrustRecord::of(mark, &self.chain, &head));
+        records.try_for_each(|record| say(Said::Distrust(record)))
     }
 }
 

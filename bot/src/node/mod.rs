@@ -25,7 +25,7 @@ mod survey;
 mod work;
 
 pub use assemble::Passed;
-pub(crate) use bytes::{hash, plain};
+pub(crate) use bytes::{address, hash, plain, plain_hash};
 pub use config::{FactoryArg, NodeConfig};
 pub use link::LinkError;
 pub(crate) use reader::NodeReader;
@@ -37,11 +37,9 @@ use crate::pipeline::Feeder;
 use crate::source::Head;
 use regatta_chain::pools::Listed;
 use regatta_chain::rpc::{CallError, Request};
-use regatta_core::component::ComponentId;
 use regatta_core::plan::LaneBinding;
 use regatta_portable::Census;
 use regatta_portable::census::{CensusError, ThreadSpec};
-use regatta_portable::runtime::Handle;
 use serde_json::Value;
 use service::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -54,8 +52,17 @@ use tokio::sync::mpsc::UnboundedSender;
 /// The component that owns the thread.
 pub(crate) const OWNER: &str = "source";
 
+/// What the node answered to each question.
+pub(crate) type Answers = Result<Vec<Result<Value, CallError>>, AskError>;
+
+/// Is given the answers on the node's thread. It must not block. It may be dropped uncalled, if the thread ends.
+pub(crate) type Reply = Box<dyn FnOnce(Answers) + Send>;
+
 /// Is told of every header. It must not block.
-pub(crate) type OnHead = Box<dyn FnMut(Head) + Send>;
+pub type OnHead = Box<dyn FnMut(Head) + Send>;
+
+/// Is told that the connection was lost, once for each that was used. It must not block.
+pub type OnLost = Box<dyn FnMut() + Send>;
 
 /// Why the node's thread did not do what it was asked.
 #[derive(Debug, Error)]
@@ -127,23 +134,46 @@ impl Asker {
         self.wait(wait, |reply| Command::Ask {
             requests,
             attempts,
-            reply,
+            // Whoever does not wait any more has dropped its end.
+            reply: Box::new(move |answers| drop(reply.send(answers))),
+        })
+    }
+
+    /// Asks the node, once, and does not wait: `reply` is called with the answers, if they come.
+    pub(crate) fn ask_then(
+        &self,
+        requests: Vec<Request>,
+        reply: impl FnOnce(Answers) + Send + 'static,
+    ) -> Result<(), AskError> {
+        self.send(Command::Ask {
+            requests,
+            attempts: 1,
+            reply: Box::new(reply),
+        })
+    }
+
+    /// Asks the node, once, on a connection of its own that ends with the answers, and blocks until they are there.
+    pub(crate) fn ask_apart(&self, requests: Vec<Request>, wait: Duration) -> Answers {
+        self.wait(wait, |reply| Command::AskApart {
+            requests,
+            wait,
+            reply: Box::new(move |answers| drop(reply.send(answers))),
         })
     }
 
     /// Connects both sockets. They are used once [`Self::commit`] names them, and closed if another attempt comes first.
-    pub(crate) fn connect(&self, generation: u64, wait: Duration) -> Result<(), AskError> {
+    pub fn connect(&self, generation: u64, wait: Duration) -> Result<(), AskError> {
         self.wait(wait, |reply| Command::Connect { generation, reply })
     }
 
     /// Uses what was connected. It does not wait.
-    pub(crate) fn commit(&self, generation: u64) {
+    pub fn commit(&self, generation: u64) {
         // A thread that has ended has closed it.
         let _ = self.send(Command::Commit { generation });
     }
 
     /// Closes what was connected.
-    pub(crate) fn discard(&self, generation: u64) {
+    pub fn discard(&self, generation: u64) {
         let _ = self.send(Command::Discard { generation });
     }
 
@@ -155,14 +185,25 @@ impl Asker {
 }
 
 /// Where the events go.
-pub(crate) struct Following {
-    pub(crate) found: Found,
-    pub(crate) feeder: Feeder,
-    pub(crate) on_head: OnHead,
+pub struct Following {
+    /// The market from which it starts.
+    pub found: Found,
+    /// Who takes the events. They end with an error if the thread does not end by itself.
+    pub feeder: Feeder,
+    /// Who is told of headers.
+    pub on_head: OnHead,
     /// The stream ends after so many blocks.
-    pub(crate) blocks: Option<u64>,
-    /// Who is told of a lost connection.
-    pub(crate) told: (ComponentId, Handle),
+    pub blocks: Option<u64>,
+    /// Who is told of a lost connection, and connects again.
+    pub on_lost: OnLost,
+}
+
+impl std::fmt::Debug for Following {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Following")
+            .field("blocks", &self.blocks)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The node's thread.
@@ -233,7 +274,7 @@ impl Node {
     }
 
     /// Follows the chain from here on, over whatever is connected and installed.
-    pub(crate) fn follow(&self, following: Following) -> Result<(), AskError> {
+    pub fn follow(&self, following: Following) -> Result<(), AskError> {
         self.asker.send(Command::Follow(Box::new(following)))
     }
 

@@ -6,11 +6,11 @@
 //! - A loss is told once per installed link, after the link is gone.
 
 use super::assemble::{Assembler, head};
-use super::link::{Link, LinkError};
+use super::link::{Link, LinkError, call_line};
 use super::status::{self, NodeStatus};
 use super::survey::{SurveyError, survey};
 use super::work::{Assembled, Work};
-use super::{AskError, Following, Found, NodeConfig};
+use super::{AskError, Following, Found, NodeConfig, Reply};
 use crate::source::Event;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -20,13 +20,14 @@ use regatta_chain::ask::{Filter, ask};
 use regatta_chain::follow::{Answer, CallId, ChainEvent, FollowConfig, Follower};
 use regatta_chain::pools::Listed;
 use regatta_chain::read::{self, Reader};
-use regatta_chain::rpc::{CallError, Request, SubscriptionId};
+use regatta_chain::rpc::{Request, SubscriptionId};
+use regatta_chain::transport::Closed;
 use regatta_chain::types::Log;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::AbortHandle;
@@ -51,7 +52,12 @@ pub(super) enum Command {
     Ask {
         requests: Vec<Request>,
         attempts: u32,
-        reply: SyncSender<Result<Vec<Result<Value, CallError>>, AskError>>,
+        reply: Reply,
+    },
+    AskApart {
+        requests: Vec<Request>,
+        wait: Duration,
+        reply: Reply,
     },
     Stop,
 }
@@ -67,6 +73,8 @@ struct Linked {
 enum News {
     Said(SubscriptionId, Value),
     Lost(String),
+    /// The same; the answer to a call was more than a message may have.
+    TooLarge(String),
 }
 
 struct Service<'a> {
@@ -92,7 +100,11 @@ pub(super) fn live(
 ) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     match runtime.enable_io().enable_time().build() {
-        Ok(runtime) => runtime.block_on(run(config, inbox, status)),
+        Ok(runtime) => {
+            runtime.block_on(run(config, inbox, status));
+            // A name that is being looked up cannot be given up, and nobody waits for it any more.
+            runtime.shutdown_background();
+        }
         Err(error) => tracing::error!("the node's thread has no runtime: {error}"),
     }
 }
@@ -108,7 +120,7 @@ async fn run(
         status,
         filter: Arc::new(Filter {
             topics: vec![SYNC, PAIR_CREATED],
-            known: Vec::new(),
+            ..Filter::default()
         }),
         linked,
         room: Arc::new(Notify::new()),
@@ -163,7 +175,10 @@ async fn news(link: &mut Option<(u64, Link)>) -> News {
             Some((subscription, value)) => News::Said(subscription, value),
             None => News::Lost(link.news.closed().await),
         },
-        why = link.calls.closed() => News::Lost(why),
+        why = link.calls.closed() => match link.calls.client.closed() {
+            Some(Closed::TooLarge { .. }) => News::TooLarge(why),
+            _ => News::Lost(why),
+        },
     }
 }
 
@@ -194,6 +209,11 @@ impl Service<'_> {
                 attempts,
                 reply,
             } => self.ask(requests, attempts, reply),
+            Command::AskApart {
+                requests,
+                wait,
+                reply,
+            } => self.ask_apart(requests, wait, reply),
             Command::Stop => {}
         }
     }
@@ -219,7 +239,7 @@ impl Service<'_> {
             feeder,
             on_head,
             blocks,
-            told,
+            on_lost,
         } = following;
         let config = FollowConfig {
             topics: self.filter.topics.clone(),
@@ -237,16 +257,22 @@ impl Service<'_> {
         feeder.on_room(move || room.notify_one());
         let assembler = Assembler::new(found.market, found.exchanges, &self.config);
         self.know(&assembler);
+        let feeder = if blocks == Some(0) {
+            feeder.end(Ok(()));
+            None
+        } else {
+            Some(feeder)
+        };
         self.work = Some(Work {
             follower,
             assembler: Some(assembler),
             assembling: None,
             events: VecDeque::new(),
             outbox: VecDeque::new(),
-            feeder: Some(feeder),
+            feeder,
             on_head,
             blocks_left: blocks,
-            told,
+            on_lost,
         });
         if let Some((generation, _)) = self.link {
             self.installed(generation);
@@ -257,7 +283,14 @@ impl Service<'_> {
         self.filter = Arc::new(Filter {
             topics: self.filter.topics.clone(),
             known: assembler.known(),
+            parts: self.filter.parts,
         });
+    }
+
+    /// Asks for less at once from now on. Of the calls only those for logs have answers without a bound.
+    fn narrow(&mut self) {
+        let filter = Arc::make_mut(&mut self.filter);
+        filter.parts = (filter.parts * 2).clamp(1, filter.known.len().max(1));
     }
 
     fn connect(&mut self, generation: u64, reply: SyncSender<Result<(), AskError>>) {
@@ -317,14 +350,26 @@ impl Service<'_> {
         });
     }
 
-    fn ask(
-        &self,
-        requests: Vec<Request>,
-        attempts: u32,
-        reply: SyncSender<Result<Vec<Result<Value, CallError>>, AskError>>,
-    ) {
+    fn ask_apart(&self, requests: Vec<Request>, wait: Duration, reply: Reply) {
+        let config = Arc::clone(&self.config);
+        tokio::spawn(async move {
+            let limits = read::Limits {
+                attempts: 1,
+                ..config.reading
+            };
+            let asked = async {
+                let (line, _) = call_line(&config).await?;
+                let reader = Reader::new(&line.client, alloy_primitives::B256::ZERO, limits);
+                Ok(reader.values(&requests).await?)
+            };
+            let answers = tokio::time::timeout(wait, asked).await;
+            reply(answers.unwrap_or(Err(AskError::TimedOut(wait))));
+        });
+    }
+
+    fn ask(&self, requests: Vec<Request>, attempts: u32, reply: Reply) {
         let Some((_, link)) = &self.link else {
-            let _ = reply.send(Err(AskError::NotConnected));
+            reply(Err(AskError::NotConnected));
             return;
         };
         let client = link.calls.client.clone();
@@ -335,7 +380,7 @@ impl Service<'_> {
         tokio::spawn(async move {
             let reader = Reader::new(&client, alloy_primitives::B256::ZERO, limits);
             let answers = reader.values(&requests).await;
-            let _ = reply.send(answers.map_err(AskError::Call));
+            reply(answers.map_err(AskError::Call));
         });
     }
 
@@ -349,6 +394,10 @@ impl Service<'_> {
     fn news(&mut self, news: News) {
         let (subscription, value) = match news {
             News::Lost(why) => return self.lost(&why),
+            News::TooLarge(why) => {
+                self.narrow();
+                return self.lost(&why);
+            }
             News::Said(subscription, value) => (subscription, value),
         };
         let Some((_, link)) = &self.link else { return };
@@ -377,9 +426,8 @@ impl Service<'_> {
         self.answers.clear();
         tracing::warn!("the node was lost: {why}");
         self.follower(|follower, now| follower.disconnected(generation, now));
-        if let Some(work) = &self.work {
-            let (id, runtime) = &work.told;
-            runtime.lost(*id);
+        if let Some(work) = &mut self.work {
+            (work.on_lost)();
         }
     }
 
@@ -392,6 +440,7 @@ impl Service<'_> {
         let Some(work) = &mut self.work else { return };
         work.assembling = None;
         let now = Instant::now();
+        let mut given_up = None;
         match (made, event) {
             (Ok(events), ChainEvent::Reread { header, .. }) => {
                 if work.follower.reread_done(header.hash, now) {
@@ -407,8 +456,12 @@ impl Service<'_> {
             }
             // It is put together again over the next link.
             (Err(error), event) => {
-                tracing::warn!("a block waits for the next connection: {error}");
                 work.events.push_front(event);
+                tracing::warn!("a block waits for the next connection: {error}");
+                // A link that has ended says so by itself.
+                if !error.is_closed() {
+                    given_up = Some(format!("it did not say what a block needs: {error}"));
+                }
             }
         }
         work.assembler = Some(assembler);
@@ -423,6 +476,9 @@ impl Service<'_> {
             if let Some(work) = &mut self.work {
                 work.assembler = Some(assembler);
             }
+        }
+        if let Some(why) = given_up {
+            self.lost(&why);
         }
     }
 

@@ -2,19 +2,18 @@
 //!
 //! # Invariants
 //! - Events leave in the order in which the follower said them, each put together once the one before has left.
-//! - An event whose reading failed is put together again; nothing that belongs to it was said before.
+//! - An event whose reading failed is put together again; nothing that belongs to it was said before. A reading ends
+//!   after a stated time.
 
 use super::assemble::Assembler;
 use super::link::Link;
-use super::{NodeConfig, OnHead, hash};
+use super::{NodeConfig, OnHead, OnLost, hash};
 use crate::pipeline::{Feeder, Untaken};
 use crate::source::Event;
 use futures_util::future::BoxFuture;
 use regatta_chain::follow::{ChainEvent, Follower};
 use regatta_chain::read::Reader;
-use regatta_chain::rpc::CallError;
-use regatta_core::component::ComponentId;
-use regatta_portable::runtime::Handle;
+use regatta_chain::rpc::{CallError, Client};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -38,7 +37,7 @@ pub(super) struct Work {
     pub(super) feeder: Option<Feeder>,
     pub(super) on_head: OnHead,
     pub(super) blocks_left: Option<u64>,
-    pub(super) told: (ComponentId, Handle),
+    pub(super) on_lost: OnLost,
 }
 
 impl Work {
@@ -46,8 +45,7 @@ impl Work {
     pub(super) fn flush(&mut self) {
         while let Some(event) = self.outbox.pop_front() {
             let Some(feeder) = &self.feeder else {
-                self.outbox.clear();
-                return;
+                break;
             };
             let is_block = matches!(event, Event::Block(_));
             match feeder.offer(event) {
@@ -70,6 +68,11 @@ impl Work {
                 }
             }
         }
+        if self.feeder.is_none() {
+            // Nobody takes them any more, and the chain goes on.
+            self.outbox.clear();
+            self.events.clear();
+        }
     }
 
     /// Begins with the next event, once the last one is taken.
@@ -86,25 +89,42 @@ impl Work {
         };
         let (client, config) = (link.calls.client.clone(), Arc::clone(config));
         self.assembling = Some(Box::pin(async move {
-            let made = match &event {
-                ChainEvent::Block { header, logs } => {
-                    let reader = Reader::new(&client, header.hash, config.reading);
-                    assembler.block(&reader, header, logs).await
-                }
-                ChainEvent::Reverted { number, hash } => Ok(vec![Event::Reverted {
-                    number: *number,
-                    hash: self::hash(*hash),
-                }]),
-                ChainEvent::Reread { header, why } => {
-                    tracing::info!("the pools are read at block {}: {why}", header.number);
-                    assembler.reread(&client, header, &config).await
-                }
-            };
+            let after = config.follow.reread_deadline;
+            let made = tokio::time::timeout(after, make(&mut assembler, &event, &client, &config));
+            let made = made.await.unwrap_or_else(|_| {
+                Err(CallError::TimedOut {
+                    method: "eth_call".to_owned(),
+                    after,
+                })
+            });
             Assembled {
                 assembler,
                 event,
                 made,
             }
         }));
+    }
+}
+
+/// Puts an event together.
+async fn make(
+    assembler: &mut Assembler,
+    event: &ChainEvent,
+    client: &Client,
+    config: &NodeConfig,
+) -> Result<Vec<Event>, CallError> {
+    match event {
+        ChainEvent::Block { header, logs } => {
+            let reader = Reader::new(client, header.hash, config.reading);
+            assembler.block(&reader, header, logs).await
+        }
+        ChainEvent::Reverted { number, hash } => Ok(vec![Event::Reverted {
+            number: *number,
+            hash: self::hash(*hash),
+        }]),
+        ChainEvent::Reread { header, why } => {
+            tracing::info!("the pools are read at block {}: {why}", header.number);
+            assembler.reread(client, header, config).await
+        }
     }
 }

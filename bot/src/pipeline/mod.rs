@@ -44,6 +44,7 @@ pub use reread::ReadJob;
 pub use result::{BlockResult, PumpConfig, PumpError};
 pub use simulate::{Trade, Winner};
 pub use watch::{Unwatched, Watch};
+pub(crate) use workload::settling;
 pub use workload::{Arbitrage, Output, Pipeline, Unit, fleet_config};
 pub use world::{World, WorldError};
 

@@ -8,6 +8,7 @@
 //! - A candidate is simulated only while its bound can still change what is published, so a skipped
 //!   candidate is proved to be no better.
 
+mod confirm;
 mod growth;
 mod reread;
 
@@ -25,6 +26,7 @@ use super::watch::{Watch, wait};
 use super::workload::{Arbitrage, Output, Pipeline, SIM_WINDOW, Unit};
 use super::world::{World, WorldError};
 use crate::cycles::CycleId;
+use crate::evm::Machine;
 use crate::market::{PoolId, ReserveUpdate};
 use crate::partition::PartitionError;
 use crate::solver::NotProved;
@@ -55,6 +57,8 @@ pub struct Pump<'f, W: Pipeline = Arbitrage> {
     growth: Growth<W>,
     solving: Vec<(u8, Receipt<W>)>,
     simulating: VecDeque<(CycleId, Receipt<W>)>,
+    /// Runs candidates as bytecode, if that is wanted.
+    evm: Option<Box<Machine>>,
 }
 
 impl<'f, W: Pipeline> Pump<'f, W> {
@@ -84,6 +88,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             growth: Growth::new(pools),
             solving: Vec::with_capacity(usize::from(config.bins)),
             simulating: VecDeque::with_capacity(SIM_WINDOW as usize),
+            evm: None,
         })
     }
 
@@ -110,7 +115,9 @@ impl<'f, W: Pipeline> Pump<'f, W> {
     pub fn apply(&mut self, block: &Block) -> Result<(), PumpError> {
         self.change(block.number, |world, changed| {
             world.apply_block(block.number, block.hash, &block.updates, changed)
-        })
+        })?;
+        self.evm_came(block.head());
+        Ok(())
     }
 
     /// Reverts the last block. The next cycle looks at what the reverted block's cycle had looked at beyond the
@@ -119,7 +126,9 @@ impl<'f, W: Pipeline> Pump<'f, W> {
     /// Without them a block's result follows from its chain alone: on the pools that are as before the reverted
     /// block, everything was looked at then. With them, what can be had again is said again.
     pub fn revert(&mut self, number: u64, hash: BlockHash, own: bool) -> Result<(), PumpError> {
-        self.change(number, |world, changed| world.revert(hash, own, changed))
+        self.change(number, |world, changed| world.revert(hash, own, changed))?;
+        self.evm_reverted(hash);
+        Ok(())
     }
 
     fn change(
@@ -144,8 +153,10 @@ impl<'f, W: Pipeline> Pump<'f, W> {
         };
         let mut resolved = self.resolve()?;
         let merged = self.solve_and_merge(&mut resolved, &mut result)?;
+        self.evm_begin()?;
         let merged = self.simulate(merged, &mut result)?;
         self.end_epoch(resolved, merged)?;
+        result.evm = self.evm_end();
         result.moved = self.moved();
         self.changed.clear();
         result.cycle = self.began.elapsed();
@@ -246,6 +257,7 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             }
             let candidate = merged.candidates[..merged.ordered].get(next).copied();
             let wanted = candidate.filter(|candidate| best.may_change(candidate));
+            let wanted = wanted.filter(|_| !self.evm_is_over());
             if let Some(candidate) = wanted
                 && self.simulating.len() < SIM_WINDOW as usize
             {
@@ -262,7 +274,12 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             };
             result.simulated += 1;
             match self.simulated(id, receipt, result)? {
-                Ok(Some(winner)) => best.take(id, winner.trade.optimum.profit, winner),
+                Ok(Some(winner)) => {
+                    let profit = winner.trade.optimum.profit;
+                    if profit >= self.config.min_profit && self.evm_confirms(&winner)? {
+                        best.take(id, profit, winner);
+                    }
+                }
                 Ok(None) => {}
                 Err(not_proved) => {
                     tracing::warn!("block {}: cycle {}: {not_proved}", self.number, id.number());
@@ -277,18 +294,26 @@ impl<'f, W: Pipeline> Pump<'f, W> {
             let receipt = self.submit(role, 0, Unit::Simulate(job))?;
             let smaller = self.simulated(winner.id, receipt, result)?;
             // The profit is proved already; only its input may get smaller.
-            result.winners.push(match smaller {
+            let least = match smaller {
                 Ok(Some(least)) => Winner {
                     least_input: true,
                     ..least
                 },
                 Ok(None) | Err(_) => winner,
-            });
+            };
+            if least.trade == winner.trade || self.evm_confirms(&least)? {
+                result.winners.push(least);
+            } else if !self.evm_distrusts(winner.id) {
+                result.winners.push(winner);
+            }
         }
         Ok(merged)
     }
 
     fn sim_job(&self, id: CycleId, least_input: bool) -> Option<SimJob> {
+        if self.evm_distrusts(id) {
+            return None;
+        }
         let hops = self.fleet.workload().arbitrage().world().hops_of(id)?;
         Some(SimJob { hops, least_input })
     }

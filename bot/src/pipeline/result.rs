@@ -2,6 +2,7 @@
 
 use super::simulate::Winner;
 use super::world::WorldError;
+use crate::evm::EvmResult;
 use crate::market::ReserveUpdate;
 use crate::partition::PartitionError;
 use regatta_core::host::{EnqueueError, EpochError};
@@ -105,6 +106,8 @@ pub struct BlockResult {
     pub sim_failed: usize,
     /// The best trades: larger profit first, ties by id.
     pub winners: Vec<Winner>,
+    /// What the machine came to, where candidates run as bytecode, too.
+    pub evm: Option<EvmResult>,
     /// The pools that moved, with their reserves now, by id.
     pub moved: Vec<ReserveUpdate>,
     /// Timing: from the arrival of the block to its result.

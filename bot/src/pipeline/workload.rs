@@ -9,7 +9,9 @@ use super::solve::BinJob;
 use super::world::World;
 use super::{GROUP, REGISTRATION_WINDOW};
 use crate::cycles::Cycle;
+use crate::evm::{EvmAnswer, EvmArena, EvmJob};
 use crate::partition::{Partition, PartitionError, Policy};
+use crate::settle::SubmitJob;
 use crate::verify::VerifyJob;
 use regatta_core::outcome::{FuseTrip, Tally};
 use regatta_core::plan::FleetPlan;
@@ -32,8 +34,12 @@ pub enum Unit {
     Merge(Box<MergeJob>),
     /// `SimDriver`: simulate a candidate exactly.
     Simulate(SimJob),
+    /// `SimDriver`: run a candidate as bytecode.
+    Evm(Box<EvmJob>),
     /// Verifier: compare the reserves of a block with what the source says of it.
     Verify(Box<VerifyJob>),
+    /// Submitter: sign a transaction.
+    Submit(Box<SubmitJob>),
 }
 
 /// What a unit yields.
@@ -51,8 +57,12 @@ pub enum Output {
     Merged(Box<MergeJob>, Result<Tally, FuseTrip>),
     /// The exact result.
     Simulated(Simulated),
+    /// What the bytecode came to.
+    Evm(Box<EvmAnswer>),
     /// The block with what was found out.
     Verified(Box<VerifyJob>),
+    /// The signed transaction.
+    Submitted(Box<SubmitJob>),
 }
 
 /// The workload: the world that every unit reads.
@@ -141,11 +151,13 @@ impl Pipeline for Arbitrage {
 impl Workload for Arbitrage {
     type Unit = Unit;
     type Output = Output;
-    type Arena = ();
+    type Arena = EvmArena;
 
-    fn arena(&self, _: Pin) {}
+    fn arena(&self, _: Pin) -> EvmArena {
+        EvmArena::default()
+    }
 
-    fn run(&self, unit: Unit, (): &mut (), _: &UnitContext) -> Output {
+    fn run(&self, unit: Unit, arena: &mut EvmArena, _: &UnitContext) -> Output {
         match unit {
             Unit::Register(job) => Output::Registered(job.cycle(), job.run()),
             Unit::Compare(mut job) => {
@@ -165,9 +177,14 @@ impl Workload for Arbitrage {
                 Output::Merged(job, tally)
             }
             Unit::Simulate(job) => Output::Simulated(job.run()),
+            Unit::Evm(job) => Output::Evm(Box::new(job.run(arena))),
             Unit::Verify(mut job) => {
                 job.run();
                 Output::Verified(job)
+            }
+            Unit::Submit(mut job) => {
+                job.run();
+                Output::Submitted(job)
             }
         }
     }
@@ -178,6 +195,19 @@ pub(crate) const SIM_WINDOW: u32 = 4;
 
 /// Comparisons that the verifier keeps outstanding.
 const VERIFY_WINDOW: u32 = 1;
+
+/// Signatures that the settler keeps outstanding: nonces are given out one after the other.
+const SUBMIT_WINDOW: u32 = 1;
+
+/// The fleet of a bot that settles, too.
+#[must_use]
+pub(crate) fn settling(config: FleetConfig) -> FleetConfig {
+    config.lane(WorkerRole::Submitter, SUBMIT_WINDOW).window(
+        "settler",
+        WorkerRole::Submitter,
+        SUBMIT_WINDOW,
+    )
+}
 
 /// The fleet of the bot: the shipped roles by `plan`, a lane for each role that has work, and the
 /// windows of the producers.

@@ -10,17 +10,22 @@
 
 mod canonical;
 mod chain;
+mod distrust;
 mod record;
+mod settlement;
 mod text;
 
 pub use canonical::canonical;
 pub use chain::{MissedRecord, QuarantineRecord, RegisteredRecord, ReservesRecord, RetractRecord};
+pub use distrust::{DistrustRecord, EvmRecord, FeeRecord};
 pub use record::{
     BinTiming, BlockRecord, BlockTiming, BudgetRecord, CensusRecord, CrawlRecord, CrawlTiming,
     HopRecord, LaneRecord, Moved, PercentileRecord, PlanRecord, Record, ScenarioRecord,
     ScenarioTiming, SeatsRecord, SummaryRecord, SummaryTiming, VerifierRecord, WinnerRecord,
 };
 
+pub use crate::settle::SettlementRecord;
+pub use settlement::SettlingRecord;
 pub(crate) use text::{cores, write_seats, write_shares};
 
 use std::io::{self, Write};

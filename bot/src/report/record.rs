@@ -1,7 +1,10 @@
 //! The records. `docs/output.md` describes them for readers of the JSON.
 
 use super::chain::{MissedRecord, QuarantineRecord, RegisteredRecord, RetractRecord};
+use super::distrust::{DistrustRecord, EvmRecord};
+use super::settlement::SettlingRecord;
 use crate::market::{Address, UntrustedText};
+use crate::settle::SettlementRecord;
 use crate::source::BlockHash;
 use serde::Serialize;
 
@@ -17,12 +20,16 @@ pub enum Record {
     Block(BlockRecord),
     /// One per block that was coalesced into a later one.
     Missed(MissedRecord),
+    /// Something is not what it is said to be, by its bytecode.
+    Distrust(DistrustRecord),
     /// A pool was taken out of trade.
     Quarantine(QuarantineRecord),
     /// One each time that cycles over new pools took effect.
     Registered(RegisteredRecord),
     /// One per record that was published for a block that was reverted.
     Retract(RetractRecord),
+    /// What came of a settlement, or that it is open again.
+    Settlement(SettlementRecord),
     /// The end of a scenario.
     Scenario(ScenarioRecord),
     /// Last.
@@ -190,6 +197,9 @@ pub struct BlockRecord {
     pub unproved: usize,
     /// Simulations that failed.
     pub sim_failed: usize,
+    /// What the machine came to, where candidates run as bytecode, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evm: Option<EvmRecord>,
     /// The best trades, larger profit first.
     pub winners: Vec<WinnerRecord>,
     /// Timing.
@@ -378,6 +388,8 @@ pub struct SummaryTiming {
     pub ledger: Vec<LaneRecord>,
     /// What the verifier did, if there was one.
     pub verifier: Option<VerifierRecord>,
+    /// What settling came to, if there was any.
+    pub settlement: Option<Box<SettlingRecord>>,
 }
 
 /// What the verifier did with the blocks that were published.

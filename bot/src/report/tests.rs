@@ -43,6 +43,7 @@ fn summary() -> Record {
             ticks: 0,
             ledger: Vec::new(),
             verifier: None,
+            settlement: None,
         },
     })
 }

@@ -5,6 +5,7 @@ use super::record::{
     BlockRecord, CrawlRecord, PercentileRecord, PlanRecord, Record, ScenarioRecord, SeatsRecord,
     SummaryRecord,
 };
+use crate::settle::SettlementRecord;
 use std::io::{self, Write};
 
 pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
@@ -35,15 +36,45 @@ pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
                 read.reserve1
             )
         }
+        Record::Distrust(distrust) => writeln!(
+            out,
+            "block {:>6}  {}: {}",
+            distrust.number, distrust.reason, distrust.shown
+        ),
         Record::Registered(registered) => write_registered(out, registered),
         Record::Retract(retract) => writeln!(
             out,
             "block {:>6}  {} was reverted: retracted {} {}",
             retract.number, retract.hash, retract.kind, retract.path
         ),
+        Record::Settlement(settled) => write_settlement(out, settled),
         Record::Scenario(scenario) => write_scenario(out, scenario),
         Record::Summary(summary) => write_summary(out, summary),
     }
+}
+
+fn write_settlement(out: &mut impl Write, settled: &SettlementRecord) -> io::Result<()> {
+    write!(
+        out,
+        "settle {} ({}) {}",
+        settled.id, settled.mode, settled.outcome
+    )?;
+    if let Some(predicted) = &settled.predicted {
+        write!(out, ", predicted {predicted} wei")?;
+    }
+    if let Some(realised) = &settled.realised {
+        write!(out, ", realised {realised}")?;
+    }
+    if let Some(cost) = &settled.gas_cost {
+        write!(out, ", gas {cost}")?;
+    }
+    if let Some(block) = settled.block {
+        write!(out, ", block {block}")?;
+    }
+    if let Some(reason) = &settled.reason {
+        write!(out, ": {reason}")?;
+    }
+    writeln!(out)
 }
 
 /// Milli-cores as cores.

@@ -10,6 +10,7 @@ mod content;
 mod damage;
 mod golden;
 mod killed;
+mod of_node;
 mod round_trip;
 mod runs;
 mod writing;

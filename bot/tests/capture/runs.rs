@@ -1,6 +1,7 @@
 //! Runs of captures: they say what the run of the source says, and a replay says whether they still do.
 
-use crate::exits;
+use crate::{exits, read};
+use regatta_bot::capture::Tail;
 use regatta_bot::report::canonical;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -56,6 +57,25 @@ fn a_run_of_a_capture_says_what_the_run_of_its_source_says() {
     let few = run(&["--capture", &file, "--blocks", "20"]);
     assert_eq!(few[..21], of_source[..21]);
     assert_eq!(few.len(), 22);
+}
+
+#[test]
+fn a_run_records_what_it_runs() {
+    let folder = Folder::new();
+    let file = folder.arg("run.capture");
+    let ran = run(&["--seed", "7", "--blocks", "9", "--record", &file]);
+    let bytes = std::fs::read(&file).unwrap();
+    let read = read(&bytes).unwrap();
+    assert_eq!((read.events.len(), read.ended), (9, Ok(Tail::Ended)));
+    assert_eq!(run(&["--capture", &file]), ran);
+    // What is there stays, and nothing runs without its record.
+    let (out, err) = exits(
+        &["run", "--quota", "2000", "--blocks", "1", "--record", &file],
+        1,
+    );
+    assert_eq!(out, "");
+    assert!(err.contains("--record"), "{err}");
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
 }
 
 /// Replays on the serial tier, or with what is given.

@@ -21,6 +21,7 @@ fn help_names_every_option_and_where_its_values_lie() {
         "--wake <KIND>",
         "--affinity <WHERE>",
         "--scenario <NAME>",
+        "--sim <HOW>",
         "cordon-crawl",
         "--log <LEVEL>",
         "REGATTA_AMBIENT_IO_CORES",
@@ -32,6 +33,18 @@ fn help_names_every_option_and_where_its_values_lie() {
     assert_eq!(version, format!("regatta {}\n", env!("CARGO_PKG_VERSION")));
     // Asked for nothing, it says what there is.
     ran(command(&[])).refused(2, &["Usage: regatta <COMMAND>", "run"]);
+}
+
+#[test]
+fn bytecode_is_simulated_over_a_node_alone() {
+    for with in [
+        &["--sim", "evm"][..],
+        &["--sim", "evm", "--capture", "none"],
+    ] {
+        let args = [&["run"], with].concat();
+        ran(command(&args)).refused(2, &["--sim evm needs --rpc", "bytecode"]);
+    }
+    ran(command(&["run", "--sim", "guess"])).refused(2, &["exact, evm"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use regatta_bot::dispatch::{Clock, Dispatch};
 use regatta_bot::drain::{Drain, DrainConfig, Item, Lines, Refusal};
+use regatta_bot::evm::EvmArena;
 use regatta_bot::market::UntrustedText;
 use regatta_bot::pipeline::{Feed, LiveFeed, Output, Unit};
 use regatta_bot::report::{Format, MissedRecord, Record};
@@ -22,11 +23,13 @@ struct Gated {
 impl Workload for Gated {
     type Unit = Unit;
     type Output = Output;
-    type Arena = ();
+    type Arena = EvmArena;
 
-    fn arena(&self, _: Pin) {}
+    fn arena(&self, _: Pin) -> EvmArena {
+        EvmArena::default()
+    }
 
-    fn run(&self, unit: Unit, arena: &mut (), context: &UnitContext) -> Output {
+    fn run(&self, unit: Unit, arena: &mut EvmArena, context: &UnitContext) -> Output {
         if matches!(unit, Unit::Solve(_))
             && let Some(entered) = self.entered.lock().unwrap().take()
         {

@@ -93,6 +93,7 @@ fn restart_may_help(exit: Exit) -> bool {
         | Exit::Scenario
         | Exit::Capture
         | Exit::Differs
+        | Exit::Settle
         | Exit::BelowHostFloor
         | Exit::BindingUnavailable
         | Exit::Overrun

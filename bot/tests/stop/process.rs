@@ -52,11 +52,17 @@ impl Process {
 
     /// The same with an environment.
     pub(crate) fn start_with(more: &[&str], environment: &[(&str, &str)]) -> Self {
+        let first = ["run", "--json", "--blocks", "1000000", "--block-time", "2"];
+        let all: Vec<&str> = first.iter().chain(more).copied().collect();
+        Self::of(&all, environment)
+    }
+
+    /// Any run of the binary.
+    pub(crate) fn of(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let out = File::create(folder.path().join("out")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_regatta"))
-            .args(["run", "--json", "--blocks", "1000000", "--block-time", "2"])
-            .args(more)
+            .args(arguments)
             .envs(environment.iter().copied())
             .stdout(out)
             .stderr(Stdio::piped())
@@ -69,6 +75,11 @@ impl Process {
             errors,
             said: Vec::new(),
         }
+    }
+
+    /// What it has said so far.
+    pub(crate) fn out(&self) -> String {
+        read_to_string(self.path()).unwrap()
     }
 
     fn path(&self) -> PathBuf {
@@ -91,8 +102,7 @@ impl Process {
 
     /// Blocks that have run.
     pub(crate) fn blocks(&self) -> usize {
-        let out = read_to_string(self.path()).unwrap();
-        out.matches(r#""type":"block""#).count()
+        self.out().matches(r#""type":"block""#).count()
     }
 
     /// Returns once stderr has said this.

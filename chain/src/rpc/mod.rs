@@ -1,4 +1,4 @@
-//! Calls to a node and the notifications it sends: JSON-RPC 2.0 over one [`Socket`](crate::transport::Socket).
+//! Calls to a node and the notifications it sends: JSON-RPC 2.0 over one [`Socket`].
 //!
 //! [`connect`] gives three things. The [`Session`] is a future that runs the socket: poll it beside whatever uses the rest;
 //! it resolves to why the connection ended. A [`Client`] makes calls. [`Notifications`] gives what subscriptions bring.

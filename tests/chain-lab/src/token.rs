@@ -82,12 +82,13 @@ fn short_text(text: &str) -> U256 {
 
 #[derive(Deserialize)]
 struct Artifact {
-    deployed_bytecode: Bytes,
+    #[serde(rename = "runtimeBytecode")]
+    runtime: Bytes,
 }
 
 /// The token's code as it stands on chain.
 pub(crate) fn code() -> Result<Bytes, serde_json::Error> {
-    serde_json::from_str(ARTIFACT).map(|artifact: Artifact| artifact.deployed_bytecode)
+    serde_json::from_str(ARTIFACT).map(|artifact: Artifact| artifact.runtime)
 }
 
 #[cfg(test)]
@@ -101,7 +102,7 @@ mod tests {
         let source = include_str!("../../../contracts/testing/Token.sol");
         let artifact: serde_json::Value = serde_json::from_str(ARTIFACT).unwrap();
         let digest = hex::encode(Sha256::digest(source));
-        assert_eq!(artifact["source_sha256"], digest);
+        assert_eq!(artifact["sourceSha256"], digest);
         assert!(!code().unwrap().is_empty());
     }
 

@@ -6,6 +6,7 @@ use alloy_primitives::B256;
 use serde_json::{Value, json};
 
 use crate::chain::{Block, number, quantity};
+use crate::contracts::Contracts;
 use crate::faults::Glitch;
 use crate::filter::Filter;
 use crate::{Call, FakeChain, FakeLog, Faults, Reply};
@@ -22,6 +23,7 @@ pub(crate) enum Topic {
 pub(crate) struct Knowledge {
     pub(crate) chain: FakeChain,
     pub(crate) faults: Faults,
+    pub(crate) contracts: Option<Contracts>,
     asked_block: HashMap<B256, usize>,
     asked_logs: HashMap<B256, usize>,
     asked_state: HashMap<B256, usize>,
@@ -78,6 +80,12 @@ impl Knowledge {
                 None => bad_params(),
             },
             "eth_getLogs" => self.logs(param(0)),
+            "eth_call" if self.contracts.is_some() => {
+                self.called(param(0), param(1)).unwrap_or_else(bad_params)
+            }
+            "eth_getCode" if self.contracts.is_some() => {
+                self.code(param(0)).unwrap_or_else(bad_params)
+            }
             _ => Reply::error(
                 -32601,
                 format!("the method {} does not exist/is not available", call.method),
@@ -94,6 +102,18 @@ impl Knowledge {
         let missing = again(&mut self.asked_state, hash) < self.faults.stateless_for
             || self.chain.block(hash).is_none();
         missing.then(|| Reply::error(-32000, "header not found"))
+    }
+
+    fn called(&self, call: &Value, at: &Value) -> Option<Reply> {
+        let to = call.get("to")?.as_str()?.parse().ok()?;
+        let data = call.get("data")?.as_str()?.parse().ok()?;
+        let at = hash(at.get("blockHash")?)?;
+        Some(self.contracts.as_ref()?.call(&self.chain, to, &data, at))
+    }
+
+    fn code(&self, address: &Value) -> Option<Reply> {
+        let address = address.as_str()?.parse().ok()?;
+        Some(self.contracts.as_ref()?.code(address))
     }
 
     fn by_hash(&mut self, hash: B256) -> Option<&Block> {

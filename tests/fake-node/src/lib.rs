@@ -18,7 +18,8 @@
 //! It answers `eth_chainId`, `net_version`, `web3_clientVersion`, `eth_blockNumber`, `eth_syncing`,
 //! `eth_getBlockByHash`, `eth_getBlockByNumber`, `eth_getLogs`, `eth_subscribe` (`newHeads`, `logs`) and
 //! `eth_unsubscribe` from its [`FakeChain`], as its [`Faults`] distort it; a handler ([`Script::on`], [`FakeNode::on`])
-//! takes the place of any of these, and is the way to answer others, such as `eth_call`.
+//! takes the place of any of these, and is the way to answer others. `eth_call` pinned to a block's hash and `eth_getCode`
+//! are answered from its [`Contracts`](contracts::Contracts), if it was given some.
 //!
 //! # Invariants
 //! - What one change makes the node say is queued before another change begins: a test that calls [`FakeNode::extend`]
@@ -28,6 +29,7 @@
 
 mod answer;
 mod chain;
+pub mod contracts;
 mod faults;
 mod filter;
 mod node;

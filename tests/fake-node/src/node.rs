@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use regatta_portable::census::{Census, ThreadSpec};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::answer::Knowledge;
-use crate::serve::{Address, Shared, serve};
+use crate::contracts::Contracts;
+use crate::serve::{Address as Place, Shared, serve};
 use crate::state::{Out, State};
 use crate::{Batches, Call, Door, FakeChain, FakeLog, Faults, Listen, Reorg, Reply, Script};
 
@@ -87,11 +88,13 @@ impl FakeNode {
             handlers,
             chain,
             faults,
+            contracts,
             batches,
             door,
             silent_after,
         } = script;
         let mut state = State::new(Knowledge::new(chain, faults), handlers);
+        state.knowledge.contracts = contracts;
         state.batches = batches;
         state.door = door;
         state.silent_after = silent_after;
@@ -101,11 +104,7 @@ impl FakeNode {
             let made = tempfile::tempdir()?;
             let path = made.path().join("node.ipc");
             dir = Some(made);
-            (
-                Address::Unix(path.clone()),
-                path.display().to_string(),
-                None,
-            )
+            (Place::Unix(path.clone()), path.display().to_string(), None)
         } else {
             let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             let address = bound.local_addr()?;
@@ -114,7 +113,7 @@ impl FakeNode {
                 Listen::Wss(_) => format!("wss://localhost:{}", address.port()),
                 _ => format!("ws://{address}"),
             };
-            (Address::Tcp(address), endpoint, Some(bound))
+            (Place::Tcp(address), endpoint, Some(bound))
         };
         // The socket listens before the thread looks at the door.
         shared.with(|state| state.listening = bound.is_some());
@@ -205,6 +204,21 @@ impl FakeNode {
     /// Reads its chain, or changes it without a word to the subscriptions.
     pub fn chain<R>(&self, look: impl FnOnce(&mut FakeChain) -> R) -> R {
         self.shared.with(|state| look(&mut state.knowledge.chain))
+    }
+
+    /// Changes its contracts.
+    pub fn contracts(&self, change: impl FnOnce(&mut Contracts)) {
+        self.shared
+            .with(|state| change(state.knowledge.contracts.get_or_insert_default()));
+    }
+
+    /// What a pool of its contracts has at the last block.
+    #[must_use]
+    pub fn reserves(&self, pool: Address) -> Option<[u128; 2]> {
+        let state = self.shared.lock();
+        let knowledge = &state.knowledge;
+        let contracts = knowledge.contracts.as_ref()?;
+        contracts.reserves(&knowledge.chain, pool)
     }
 
     /// Adds a block with `logs`, announces it, and returns its hash.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use serde_json::Value;
 
+use crate::contracts::Contracts;
 use crate::{FakeChain, Faults};
 
 /// A call that came.
@@ -134,6 +135,7 @@ pub struct Script {
     pub(crate) handlers: HashMap<String, Handler>,
     pub(crate) chain: FakeChain,
     pub(crate) faults: Faults,
+    pub(crate) contracts: Option<Contracts>,
     pub(crate) batches: Batches,
     pub(crate) door: Door,
     pub(crate) silent_after: Option<u64>,
@@ -191,6 +193,13 @@ impl Script {
     #[must_use]
     pub fn faults(mut self, faults: Faults) -> Self {
         self.faults = faults;
+        self
+    }
+
+    /// Answers `eth_call` and `eth_getCode` from `contracts`.
+    #[must_use]
+    pub fn contracts(mut self, contracts: Contracts) -> Self {
+        self.contracts = Some(contracts);
         self
     }
 

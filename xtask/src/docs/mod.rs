@@ -146,6 +146,9 @@ mod tests {
             "backend-linux",
             "backend-portable",
             "bot",
+            "chain",
+            "evm",
+            "settle",
             "tests",
             "xtask",
         ] {

@@ -191,6 +191,7 @@ fn hear(heard: &mut Vec<Heard>, said: Said<'_>) {
             moved: result.moved.clone(),
             expected: result.tally.expected,
         },
+        Said::Distrust(record) => panic!("no bytecode is run here: {record:?}"),
         Said::Missed(record) => Heard::Missed(record),
         Said::Registered(record) => Heard::Registered(record),
         Said::Retract(record) => Heard::Retract(record),

@@ -12,6 +12,7 @@ use super::merge::Candidate;
 use super::workload::Arbitrage;
 use super::{BlockResult, Output, Pipeline, Pump, PumpConfig, Unit, World, crawl, fleet_config};
 use crate::cycles::{CycleGraph, CycleId, CycleTable};
+use crate::evm::EvmArena;
 use crate::market::{PoolId, ReserveUpdate};
 use crate::source::embedded::{Config, EmbeddedSource, Generated, MarketConfig, generate};
 use crate::source::{Block, BlockHash, BlockSource, Event};
@@ -185,11 +186,13 @@ impl Sabotaged {
 impl Workload for Sabotaged {
     type Unit = Unit;
     type Output = Output;
-    type Arena = ();
+    type Arena = EvmArena;
 
-    fn arena(&self, _: Pin) {}
+    fn arena(&self, _: Pin) -> EvmArena {
+        EvmArena::default()
+    }
 
-    fn run(&self, unit: Unit, arena: &mut (), context: &UnitContext) -> Output {
+    fn run(&self, unit: Unit, arena: &mut EvmArena, context: &UnitContext) -> Output {
         let counted = (self.counts)(&unit);
         if counted && self.seen.fetch_add(1, Ordering::Relaxed) == self.at {
             (self.instead)(unit, &self.inner)

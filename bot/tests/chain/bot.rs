@@ -12,12 +12,15 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Reaching it is a failure.
 pub(crate) const FAR: Duration = Duration::from_mins(1);
+
+/// A process that ends with the value.
+pub(crate) struct Child(pub(crate) std::process::Child);
 
 /// A running binary.
 pub(crate) struct Bot {
@@ -38,11 +41,11 @@ pub(crate) struct Ended {
     pub(crate) log: String,
 }
 
-impl Drop for Bot {
+impl Drop for Child {
     fn drop(&mut self) {
         // One that has ended is no process any more.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -60,7 +63,7 @@ impl Bot {
         Self {
             out: lines(child.stdout.take().unwrap(), "stdout"),
             log: lines(child.stderr.take().unwrap(), "stderr"),
-            child,
+            child: Child(child),
             lines: Vec::new(),
             logged: Vec::new(),
         }
@@ -133,11 +136,15 @@ impl Bot {
             .unwrap()
     }
 
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.0.id().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status().unwrap();
+        assert!(sent.success(), "it had ended by itself");
+    }
+
     /// Tells it to end, and waits for that.
     pub(crate) fn terminate(mut self) -> Ended {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(sent.success(), "it had ended by itself");
+        self.signal("-TERM");
         let end = Instant::now() + FAR;
         // The ends of both streams are the end of the process.
         for (stream, kept) in [(&self.out, &mut self.lines), (&self.log, &mut self.logged)] {
@@ -151,7 +158,7 @@ impl Bot {
                 }
             }
         }
-        let status = self.child.wait().unwrap();
+        let status = self.child.0.wait().unwrap();
         Ended {
             code: status
                 .code()

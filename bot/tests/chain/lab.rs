@@ -8,6 +8,7 @@ use regatta_chain_lab::market::{Market, Pool};
 use regatta_chain_lab::mover::Mover;
 use regatta_chain_lab::moves::Style;
 use regatta_chain_lab::rows::{self, WETH};
+use serde_json::json;
 use std::path::Path;
 
 /// Pools that stand on the node.
@@ -108,17 +109,25 @@ impl Lab {
         ([a, b], [of_a, of_b.to()])
     }
 
-    /// Empties a side of a pool of the base token, and returns the pool.
+    /// Empties a side of the shallowest pool of the base token, and returns the pool.
     pub(crate) fn empty(&mut self) -> Address {
         let market = self.mover.market();
-        let mut pools = market.pools.iter();
-        let pool = pools
-            .find(|pool| pool.tokens.contains(&market.base))
-            .unwrap()
-            .address;
+        let depth = |pool: &&Pool| {
+            let sides = pool.tokens.into_iter().zip(pool.reserves);
+            let mut base = sides.filter(|(token, _)| *token == market.base);
+            base.next().map_or(u128::MAX, |(_, reserve)| reserve)
+        };
+        let pool = market.pools.iter().min_by_key(depth).unwrap().address;
         let step = self.mover.empty(&mut self.node, pool, 0).unwrap();
         self.history.step(&step);
         pool
+    }
+
+    /// Transactions that wait at the node.
+    pub(crate) fn waiting(&mut self) -> u64 {
+        let status = self.node.rpc().call("txpool_status", json!([])).unwrap();
+        let count = status["pending"].as_str().unwrap();
+        u64::from_str_radix(count.trim_start_matches("0x"), 16).unwrap()
     }
 
     /// What is known here is what the node says.

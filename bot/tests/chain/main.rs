@@ -18,5 +18,6 @@ mod killed;
 mod lab;
 mod parity;
 mod said;
+mod settled;
 mod trades;
 mod whole;

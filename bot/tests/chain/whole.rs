@@ -3,6 +3,7 @@
 use crate::bot::Bot;
 use crate::lab::Lab;
 use crate::said;
+use crate::settled::{self, Settling};
 use serde_json::Value;
 
 /// Where the moves come from.
@@ -16,7 +17,10 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     pub(crate) fn start(seed: u64, more: &[&str]) -> Self {
-        let lab = Lab::start(seed);
+        Self::on(Lab::start(seed), more)
+    }
+
+    fn on(lab: Lab, more: &[&str]) -> Self {
         let arguments = lab.arguments();
         let arguments: Vec<&str> = arguments
             .iter()
@@ -44,7 +48,10 @@ impl Scenario {
     }
 
     fn reorg(&mut self, depth: u64) {
+        // It sees the new blocks when all are made: before, this node answers for one from the state of another.
+        self.bot.signal("-STOP");
         self.lab.reorg(depth);
+        self.bot.signal("-CONT");
         self.published();
     }
 }
@@ -53,7 +60,11 @@ impl Scenario {
 /// is taken back; nothing is owed when it ends.
 #[test]
 fn sixty_blocks_with_two_reorganisations_a_restart_and_a_new_pool() {
-    let mut scenario = Scenario::start(SEED, &[]);
+    let mut lab = Lab::start(SEED);
+    let settling = Settling::deploy(&mut lab);
+    let more = settling.arguments();
+    let more: Vec<&str> = more.iter().map(String::as_str).collect();
+    let mut scenario = Scenario::on(lab, &more);
     scenario.blocks(10);
     scenario.reorg(1);
     scenario.blocks(10);
@@ -78,9 +89,10 @@ fn sixty_blocks_with_two_reorganisations_a_restart_and_a_new_pool() {
     scenario.blocks(20);
     scenario.lab.verify();
 
-    let Scenario { lab, bot } = scenario;
+    let Scenario { mut lab, bot } = scenario;
     let ended = bot.terminate();
     let records = ended.records();
+    assert!(settled::check(&records, &mut lab) > 0, "{}", ended.log);
     let found = said::check(&records, &lab.history);
     said::ended_well(&ended, &found);
     assert!(2 * found.with_trade > found.blocks, "{found:?}");

@@ -125,7 +125,7 @@ fn run(_: &Args, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 /// Builds the binary for release and returns where cargo put it.
-fn build_binary() -> Result<PathBuf, Error> {
+pub(crate) fn build_binary() -> Result<PathBuf, Error> {
     let mut command = cargo();
     command.args([
         "build",

@@ -16,6 +16,9 @@ pub(crate) struct Verb {
     pub(crate) run: fn(&Args, &mut dyn Write) -> Result<(), Error>,
 }
 
+/// The name of the flag after which the words are somebody else's.
+pub(crate) const REST: &str = "--";
+
 /// A flag of a verb.
 pub(crate) struct Flag {
     /// With its dashes.
@@ -40,10 +43,14 @@ impl Verb {
 
 /// The flags that were given, each with its value (empty for a flag that takes none).
 #[derive(Default)]
-pub(crate) struct Args(BTreeMap<&'static str, String>);
+pub(crate) struct Args {
+    given: BTreeMap<&'static str, String>,
+    rest: Vec<String>,
+}
 
 impl Args {
-    /// Reads `words` as flags of `verb`: each at most once, nothing else.
+    /// Reads `words` as flags of `verb`: each at most once, nothing else; after `--`, for a verb that takes it, whatever
+    /// comes.
     pub(crate) fn parse(verb: &Verb, words: &[String]) -> Result<Self, Error> {
         let mut given = BTreeMap::new();
         let mut words = words.iter();
@@ -61,6 +68,10 @@ impl Args {
                     "{name}: unexpected `{word}`: it takes {takes}"
                 )));
             };
+            if flag.name == REST {
+                let rest = words.cloned().collect();
+                return Ok(Self { given, rest });
+            }
             let value = match flag.value {
                 None => String::new(),
                 Some(what) => words.next().cloned().ok_or_else(|| {
@@ -74,17 +85,23 @@ impl Args {
                 )));
             }
         }
-        Ok(Self(given))
+        let rest = Vec::new();
+        Ok(Self { given, rest })
     }
 
     /// Whether the flag was given.
     pub(crate) fn has(&self, flag: &str) -> bool {
-        self.0.contains_key(flag)
+        self.given.contains_key(flag)
     }
 
     /// The flag's value, if it was given.
     pub(crate) fn value(&self, flag: &str) -> Option<&str> {
-        self.0.get(flag).map(String::as_str)
+        self.given.get(flag).map(String::as_str)
+    }
+
+    /// The words after `--`.
+    pub(crate) fn rest(&self) -> &[String] {
+        &self.rest
     }
 }
 

@@ -90,7 +90,11 @@ fn compare<W: Pipeline>(fleet: &Fleet<W>, pipe: &VerifierPipe, job: Box<VerifyJo
     let mut until = None;
     loop {
         receipt = match receipt.wait_for(LOOK) {
-            Ok(Ended::Done(Output::Verified(job))) => return pipe.verified(job),
+            Ok(Ended::Done(Output::Verified(job))) => {
+                pipe.verified(job);
+                tracing::debug!("block {number} was verified");
+                return;
+            }
             Ok(Ended::Done(_)) => return not_run(None, &"its unit answered as another"),
             Ok(Ended::Failed(failure, unit)) => {
                 let job = match unit {

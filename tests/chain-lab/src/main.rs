@@ -1,13 +1,17 @@
-//! `chain-lab`: a real node with real pools that move, until it is interrupted.
+//! `chain-lab`: a real node with real pools that move, until it is interrupted; with `--bot` also a bot that follows it.
 //!
-//! Exit codes: 0 done or interrupted, 1 the lab failed, 2 the command line was not understood.
+//! Exit codes: 0 done or interrupted, 1 the lab or the bot failed, 2 the command line was not understood.
 
+mod bot;
+
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bot::Bot;
 use clap::{Args, Parser, Subcommand};
 use regatta_chain_lab::anvil::{Anvil, Options};
 use regatta_chain_lab::error::LabError;
@@ -72,6 +76,12 @@ struct Up {
     /// The chain's id.
     #[arg(long, value_name = "ID", default_value_t = 1)]
     chain_id: u64,
+    /// The bot's binary, which is started on the node and stopped with it; what it says comes in between
+    #[arg(long, value_name = "FILE")]
+    bot: Option<PathBuf>,
+    /// Further arguments of the bot's
+    #[arg(last = true, value_name = "ARG", requires = "bot")]
+    bot_args: Vec<OsString>,
 }
 
 /// What ends the lab early.
@@ -81,6 +91,20 @@ enum Failure {
     Lab(#[from] LabError),
     #[error("{0}")]
     System(#[from] io::Error),
+    #[error("{0}")]
+    Bot(#[from] bot::BotError),
+}
+
+/// Between two looks at whether the bot has begun.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What the lab did.
+#[derive(Default)]
+struct Done {
+    steps: u64,
+    moved: usize,
+    orphaned: u64,
+    restarts: u64,
 }
 
 fn main() -> ExitCode {
@@ -161,12 +185,26 @@ impl Up {
             moves: self.moves,
             ..Style::default()
         };
+        let mut bot = self.start_bot(&node, &market)?;
         let mut mover = Mover::new(&mut node, market, self.seed, style)?;
+        let mut done = Done::default();
         let pause = Duration::from_millis(self.block_time);
         let mut steps = 1..=self.blocks.unwrap_or(u64::MAX);
+        // Reading all pools is slow on this node once the block that they are read at is not its last.
+        while let Some(bot) = &mut bot
+            && !bot.has_begun()
+        {
+            bot.check()?;
+            if interrupts.within(LOOK)? {
+                break;
+            }
+        }
         while !interrupts.within(pause)?
             && let Some(step) = steps.next()
         {
+            if let Some(bot) = &mut bot {
+                bot.check()?;
+            }
             let due =
                 |every: Option<u64>| every.is_some_and(|every| step.is_multiple_of(every.max(1)));
             let depth = self.reorg_depth.min(mover.depth(&mut node)?);
@@ -174,22 +212,50 @@ impl Up {
                 let reorg = mover.reorg(&mut node, depth)?;
                 let from = reorg.ancestor.number;
                 writeln!(out, "reorg    {depth} blocks above {from}")?;
+                done.orphaned += depth;
             }
             if due(self.restart_every) {
                 node.restart()?;
                 writeln!(out, "restart")?;
+                done.restarts += 1;
             }
             let step = mover.step(&mut node)?;
             let (number, hash) = (step.head.number, step.head.hash);
             let (changed, reverted) = (step.reserves.len(), step.reverted);
-            write!(out, "block    {number} {hash} pools {changed}")?;
+            write!(out, "mined    {number} {hash} pools {changed}")?;
             if reverted > 0 {
                 write!(out, " reverted {reverted}")?;
             }
             writeln!(out)?;
             out.flush()?;
+            done.steps += 1;
+            done.moved += changed;
         }
+        // While the node is there: the bot has no reason to reconnect.
+        let ended = bot.map(Bot::stop).transpose()?;
+        write!(out, "done     {} blocks, {} moves", done.steps, done.moved)?;
+        write!(out, ", {} blocks orphaned", done.orphaned)?;
+        write!(out, ", {} restarts", done.restarts)?;
+        if ended.is_some() {
+            write!(out, "; the bot stopped cleanly")?;
+        }
+        writeln!(out)?;
         Ok(())
+    }
+
+    /// The bot, if there is to be one, on the pools of both exchanges.
+    fn start_bot(&self, node: &Anvil, market: &Market) -> Result<Option<Bot>, Failure> {
+        let Some(binary) = &self.bot else {
+            return Ok(None);
+        };
+        let mut args: Vec<OsString> = vec!["run".into(), "--rpc".into(), node.ws().into()];
+        let second = self.second.as_ref().map(|_| SECOND_FACTORY);
+        for factory in [Some(market.factory), second].into_iter().flatten() {
+            args.extend(["--factory".into(), factory.to_string().into()]);
+        }
+        args.extend(["--base".into(), market.base.to_string().into()]);
+        args.extend(self.bot_args.iter().cloned());
+        Ok(Some(Bot::start(binary, &args)?))
     }
 }
 

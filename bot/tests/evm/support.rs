@@ -31,7 +31,7 @@ pub(crate) const FAR: Duration = Duration::from_mins(1);
 
 static PAIR: LazyLock<Bytes> = LazyLock::new(|| Kit::fetch().unwrap().pair);
 static TOKEN: LazyLock<Bytes> =
-    LazyLock::new(|| bytes(&read("../contracts/testing/Token.json")["deployed_bytecode"]));
+    LazyLock::new(|| bytes(&read("../contracts/testing/Token.json")["runtimeBytecode"]));
 /// A pair that takes 25 basis points.
 static PAIR_25: LazyLock<Bytes> =
     LazyLock::new(|| bytes(&read("../evm/tests/data/Tokens.json")["deployed"]["Pair25"]));

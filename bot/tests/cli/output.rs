@@ -37,7 +37,7 @@ const KEYS: [(&str, &str); 5] = [
          timing.bins.walk_us.p99 timing.cycle_us timing.cycle_us.count timing.cycle_us.max \
          timing.cycle_us.p50 timing.cycle_us.p90 timing.cycle_us.p99 timing.elapsed_ms \
          timing.handed_back timing.ledger timing.missed timing.suppressed_intake timing.ticks \
-         timing.verifier touched type unproved",
+         timing.settlement timing.verifier touched type unproved",
     ),
 ];
 

@@ -129,3 +129,28 @@ impl Link {
         })
     }
 }
+
+/// What came on the socket that only listens, or of either.
+pub(super) enum News {
+    Said(SubscriptionId, Value),
+    Lost(String),
+    /// The same; the answer to a call was more than a message may have.
+    TooLarge(String),
+}
+
+/// What comes next on a link, or never without one.
+pub(super) async fn news(link: &mut Option<(u64, Link)>) -> News {
+    let Some((_, link)) = link else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        said = link.notifications.next() => match said {
+            Some((subscription, value)) => News::Said(subscription, value),
+            None => News::Lost(link.news.closed().await),
+        },
+        why = link.calls.closed() => match link.calls.client.closed() {
+            Some(Closed::TooLarge { .. }) => News::TooLarge(why),
+            _ => News::Lost(why),
+        },
+    }
+}

@@ -6,7 +6,7 @@
 //! - A loss is told once per installed link, after the link is gone.
 
 use super::assemble::{Assembler, head};
-use super::link::{Link, LinkError, call_line};
+use super::link::{Link, LinkError, News, call_line, news};
 use super::status::{self, NodeStatus};
 use super::survey::{SurveyError, survey};
 use super::work::{Assembled, Work};
@@ -20,10 +20,8 @@ use regatta_chain::ask::{Filter, ask};
 use regatta_chain::follow::{Answer, CallId, ChainEvent, FollowConfig, Follower};
 use regatta_chain::pools::Listed;
 use regatta_chain::read::{self, Reader};
-use regatta_chain::rpc::{Request, SubscriptionId};
-use regatta_chain::transport::Closed;
+use regatta_chain::rpc::Request;
 use regatta_chain::types::Log;
-use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
@@ -67,14 +65,6 @@ struct Linked {
     generation: u64,
     link: Result<Link, LinkError>,
     reply: SyncSender<Result<(), AskError>>,
-}
-
-/// What came on the socket that only listens, or of either.
-enum News {
-    Said(SubscriptionId, Value),
-    Lost(String),
-    /// The same; the answer to a call was more than a message may have.
-    TooLarge(String),
 }
 
 struct Service<'a> {
@@ -162,23 +152,6 @@ async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => std::future::pending().await,
-    }
-}
-
-/// What comes next on a link, or never without one.
-async fn news(link: &mut Option<(u64, Link)>) -> News {
-    let Some((_, link)) = link else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        said = link.notifications.next() => match said {
-            Some((subscription, value)) => News::Said(subscription, value),
-            None => News::Lost(link.news.closed().await),
-        },
-        why = link.calls.closed() => match link.calls.client.closed() {
-            Some(Closed::TooLarge { .. }) => News::TooLarge(why),
-            _ => News::Lost(why),
-        },
     }
 }
 

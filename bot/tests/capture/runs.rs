@@ -106,9 +106,9 @@ fn a_replay_holds_on_every_binding() {
             "--set",
             "solver_pins=3",
         ],
-        #[cfg(target_os = "linux")]
+        #[cfg(all(feature = "linux", target_os = "linux"))]
         &["--quota", "8000", "--profile", "pinned", "--wake", "futex"],
-        #[cfg(target_os = "linux")]
+        #[cfg(all(feature = "linux", target_os = "linux"))]
         &[
             "--quota",
             "6000",

@@ -17,6 +17,8 @@ mod bytecode;
 mod history;
 mod killed;
 mod lab;
+// The portable build has one tier.
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod parity;
 mod said;
 mod settled;

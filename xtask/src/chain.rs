@@ -43,6 +43,11 @@ const FLAGS: &[Flag] = &[
         value: None,
         doc: "build the bot and run it on the node",
     },
+    flag(
+        "--settle",
+        "MODE",
+        "have the bot create its executor and settle: live or shadow",
+    ),
     flag(REST, "ARG..", "what comes after goes to the bot"),
 ];
 

@@ -5,12 +5,15 @@
 //! - It writes to the same streams as the lab.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::Failure;
+use regatta_chain_lab::error::LabError;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -20,6 +23,9 @@ const STOP: Duration = Duration::from_secs(15);
 
 /// Between two looks at something that only a look can tell.
 const LOOK: Duration = Duration::from_millis(2);
+
+/// Between two blocks while the executor is created.
+const BLOCK: Duration = Duration::from_millis(200);
 
 /// How long its probe may take to answer.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -49,6 +55,52 @@ pub(crate) enum BotError {
     /// There is no port for its probes.
     #[error("cannot find a free port for the bot's probes: {0}")]
     Port(io::Error),
+}
+
+/// Has the bot create its executor, and returns where that is. `mine` makes blocks for it, until it is done.
+pub(crate) fn deploy(
+    binary: &Path,
+    node: &str,
+    key: &Path,
+    mut mine: impl FnMut() -> Result<(), LabError>,
+) -> Result<String, Failure> {
+    let failed = |what, source| BotError::Process {
+        what,
+        path: binary.to_owned(),
+        source,
+    };
+    let child = Command::new(binary)
+        .args(["settle", "deploy", "--rpc", node, "--key"])
+        .arg(key)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(|source| failed("start", source))?;
+    let status = loop {
+        let ended = child
+            .try_wait()
+            .map_err(|source| failed("wait for", source))?;
+        if let Some(status) = ended {
+            break status;
+        }
+        if let Err(failed) = mine() {
+            // It would wait for a block that does not come.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failed.into());
+        }
+        thread::park_timeout(BLOCK);
+    };
+    let mut executor = String::new();
+    if let Some(mut said) = child.stdout.take() {
+        let read = said.read_to_string(&mut executor);
+        read.map_err(|source| failed("read", source))?;
+    }
+    if status.success() {
+        Ok(executor.trim().to_owned())
+    } else {
+        Err(BotError::Failed(status).into())
+    }
 }
 
 /// The running bot.

@@ -35,7 +35,7 @@ enum Verb {
     /// Fetches the node and the contracts, if they are not there.
     Fetch,
     /// Starts the node, lays the pools out and moves them until interrupted.
-    Up(Up),
+    Up(Box<Up>),
 }
 
 #[derive(Args)]
@@ -79,6 +79,9 @@ struct Up {
     /// The bot's binary, which is started on the node and stopped with it; what it says comes in between
     #[arg(long, value_name = "FILE")]
     bot: Option<PathBuf>,
+    /// Has the bot create its executor, and settle: `live`, or `shadow` for what it would send
+    #[arg(long, value_name = "MODE", requires = "bot")]
+    settle: Option<String>,
     /// Further arguments of the bot's
     #[arg(last = true, value_name = "ARG", requires = "bot")]
     bot_args: Vec<OsString>,
@@ -185,7 +188,8 @@ impl Up {
             moves: self.moves,
             ..Style::default()
         };
-        let mut bot = self.start_bot(&node, &market)?;
+        let settling = self.settling(&mut node, key.as_ref())?;
+        let mut bot = self.start_bot(&node, &market, &settling)?;
         let mut mover = Mover::new(&mut node, market, self.seed, style)?;
         let mut done = Done::default();
         let pause = Duration::from_millis(self.block_time);
@@ -243,8 +247,36 @@ impl Up {
         Ok(())
     }
 
+    /// Has the bot create its executor, in a block made for it, and says what it takes to settle by that.
+    fn settling(
+        &self,
+        node: &mut Anvil,
+        key: Option<&NamedTempFile>,
+    ) -> Result<Vec<OsString>, Failure> {
+        let (Some(binary), Some(mode), Some(key)) = (&self.bot, &self.settle, key) else {
+            return Ok(Vec::new());
+        };
+        let executor = bot::deploy(binary, &node.ws(), key.path(), || {
+            node.rpc().call("anvil_mine", serde_json::json!(["0x1"]))?;
+            Ok::<_, LabError>(())
+        })?;
+        let ledger = key.path().with_extension("ledger");
+        let options = ["--settle", mode, "--executor", &executor, "--ledger"];
+        let mut args: Vec<OsString> = options.iter().map(OsString::from).collect();
+        args.push(ledger.into());
+        if mode == "live" {
+            args.extend(["--key".into(), key.path().into()]);
+        }
+        Ok(args)
+    }
+
     /// The bot, if there is to be one, on the pools of both exchanges.
-    fn start_bot(&self, node: &Anvil, market: &Market) -> Result<Option<Bot>, Failure> {
+    fn start_bot(
+        &self,
+        node: &Anvil,
+        market: &Market,
+        settling: &[OsString],
+    ) -> Result<Option<Bot>, Failure> {
         let Some(binary) = &self.bot else {
             return Ok(None);
         };
@@ -254,6 +286,7 @@ impl Up {
             args.extend(["--factory".into(), factory.to_string().into()]);
         }
         args.extend(["--base".into(), market.base.to_string().into()]);
+        args.extend(settling.iter().cloned());
         args.extend(self.bot_args.iter().cloned());
         Ok(Some(Bot::start(binary, &args)?))
     }

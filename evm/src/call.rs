@@ -4,23 +4,14 @@
 //! - The bytes of a call depend on nothing but the call.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use alloy_sol_types::SolCall;
 
 use crate::code::Code;
 
-/// The executor contract's interface.
+/// What the executor is told and says, what a pair and a token are told, and what a pair says in a log.
 pub mod abi {
+    pub use regatta_settle::abi::bindings::*;
+
     alloy_sol_types::sol! {
-        struct Hop { address pool; bool zeroForOne; uint256 amountOut; }
-        error NotOwner();
-        error Expired(uint256 expiryBlock);
-        error NotThePool(address caller);
-        error NoHops();
-        error ProfitTooSmall(uint256 profit, uint256 minProfit);
-        error Busy();
-        error TransferFailed(address token);
-        function execute(address base, uint256 amountIn, Hop[] calldata hops, uint256 minProfit, uint256 expiryBlock)
-            external returns (uint256 profit);
         function swap(uint256 amount0Out, uint256 amount1Out, address to, bytes calldata data) external;
         function balanceOf(address holder) external view returns (uint256);
         event Swap(address indexed sender, uint256 amount0In, uint256 amount1In, uint256 amount0Out,
@@ -59,16 +50,7 @@ pub struct Executor {
     pub code: Option<Code>,
 }
 
-/// One swap of a cycle.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Hop {
-    /// The pair.
-    pub pool: Address,
-    /// Whether its token 0 goes in and its token 1 comes out.
-    pub zero_for_one: bool,
-    /// What comes out, in the smallest unit of the token that comes out.
-    pub amount_out: U256,
-}
+pub use regatta_settle::abi::Hop;
 
 /// One call of the executor's `execute`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,19 +79,14 @@ impl Call {
     /// The call's input.
     #[must_use]
     pub fn input(&self) -> Bytes {
-        let hops = self.hops.iter().map(|hop| abi::Hop {
-            pool: hop.pool,
-            zeroForOne: hop.zero_for_one,
-            amountOut: hop.amount_out,
-        });
-        let call = abi::executeCall {
+        let cycle = regatta_settle::abi::Cycle {
             base: self.base,
-            amountIn: self.amount_in,
-            hops: hops.collect(),
-            minProfit: self.min_profit,
-            expiryBlock: U256::from(self.expiry_block),
+            amount_in: self.amount_in,
+            hops: self.hops.clone(),
+            min_profit: self.min_profit,
+            expiry: self.expiry_block,
         };
-        call.abi_encode().into()
+        cycle.calldata()
     }
 
     /// What should go into a hop: what comes out of the one before it.

@@ -12,7 +12,8 @@ use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use alloy_sol_types::{Panic, Revert, SolCall, SolError, SolEvent};
 use serde::{Deserialize, Serialize};
 
-mod bindings {
+/// The contract's interface, as its source has it.
+pub mod bindings {
     alloy_sol_types::sol! {
         struct Hop { address pool; bool zeroForOne; uint256 amountOut; }
         error NotOwner();

@@ -1,7 +1,8 @@
 //! Where blocks come from.
 //!
 //! A [`BlockSource`] is a stream of [`Event`]s about one market: a block came, a block that had come is no
-//! longer part of the chain, the market grew, or it was read anew. [`embedded`] makes blocks up from a seed.
+//! longer part of the chain, the market grew, or it was read anew. [`embedded`] makes blocks up from a seed,
+//! [`crate::capture`] has them from a file, and [`crate::node`] from an Ethereum node, whose thread delivers by itself.
 //!
 //! # Invariants
 //! - The events of a source describe one chain at a time: the parent of a [`Event::Block`] is the last
